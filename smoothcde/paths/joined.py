@@ -1,0 +1,99 @@
+"""Further channels for a path: time itself, and anything else that is a path."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import torch
+from jaxtyping import Float, Float64
+from torch import Tensor
+
+from smoothcde.paths.base import Path
+from smoothcde.paths.piecewise import inner_knots
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class TimePath(Path):
+    """Time as a channel: (t - start) / scale, with constant derivative 1 / scale.
+
+    Appended after smoothing, so that no kernel bends it.
+    """
+
+    scale: Float[Tensor, "rows 1"]
+
+    @classmethod
+    def beside(cls, path: Path, scale: float) -> Self:
+        """A time channel over the windows of another path."""
+        if not scale > 0:
+            raise ValueError(f"scale is {scale}; it must be positive")
+        column = torch.full((path.rows, 1), scale, dtype=path.dtype, device=path.device)
+        return cls(start=path.start, end=path.end, scale=column)
+
+    @property
+    def template(self) -> Tensor:
+        """The scale."""
+        return self.scale
+
+    def _evaluate(self, t: Float64[Tensor, "rows moments"]) -> Float[Tensor, "rows moments channels"]:
+        return (t - self.start[:, None])[:, :, None].to(self.dtype) / self.scale[:, None]
+
+    def _derivative(self, t: Float64[Tensor, "rows moments"], order: int) -> Float[Tensor, "rows moments channels"]:
+        slope = 1 / self.scale[:, None] if order == 1 else torch.zeros_like(self.scale[:, None])
+        return slope.expand(*t.shape, 1)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class JoinedPath(Path):
+    """Several paths over the same windows, their channels side by side."""
+
+    parts: tuple[Path, ...]
+
+    @classmethod
+    def of(cls, *parts: Path) -> Self:
+        """Join paths that have the same rows."""
+        rows = {part.rows for part in parts}
+        if len(rows) != 1:
+            raise ValueError(f"paths with {sorted(rows)} rows cannot be joined; fit them to the same batch and views")
+        return cls(start=parts[0].start, end=parts[0].end, parts=parts)
+
+    @property
+    def template(self) -> Tensor:
+        """The first part's."""
+        return self.parts[0].template
+
+    @property
+    def channels(self) -> int:
+        """Channels of all parts."""
+        return sum(part.channels for part in self.parts)
+
+    @property
+    def knots(self) -> Float64[Tensor, "rows knots"]:
+        """The knots of all parts."""
+        return inner_knots(torch.cat([part.knots for part in self.parts], dim=1), self.start, self.end)
+
+    def clock(self, t: Float64[Tensor, "rows moments"]) -> Float64[Tensor, "rows moments"]:
+        """The first part's clock."""
+        return self.parts[0].clock(t)
+
+    def _evaluate(self, t: Float64[Tensor, "rows moments"]) -> Float[Tensor, "rows moments channels"]:
+        return torch.cat([part._evaluate(t) for part in self.parts], dim=2)
+
+    def _derivative(self, t: Float64[Tensor, "rows moments"], order: int) -> Float[Tensor, "rows moments channels"]:
+        return torch.cat([part._derivative(t, order) for part in self.parts], dim=2)
+
+    def select(self, rows: Any) -> Self:
+        """The paths of the given rows."""
+        return replace(super().select(rows), parts=tuple(part.select(rows) for part in self.parts))
+
+    def tensors(self) -> tuple[Tensor, ...]:
+        """Those of all parts."""
+        return tuple(tensor for part in self.parts for tensor in part.tensors())
+
+    def with_tensors(self, tensors: Sequence[Tensor]) -> Self:
+        """The same parts on other tensors."""
+        parts, begin = [], 0
+        for part in self.parts:
+            count = len(part.tensors())
+            parts.append(part.with_tensors(tensors[begin : begin + count]))
+            begin += count
+        return replace(self, parts=tuple(parts))
