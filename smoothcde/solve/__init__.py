@@ -1,0 +1,21 @@
+"""Adaptive integration with a step size per row."""
+
+from smoothcde.solve.integrate import integrate
+from smoothcde.solve.options import SolverOptions
+from smoothcde.solve.result import Solution, SolveError, Stats, Status
+from smoothcde.solve.rows import Rows
+from smoothcde.solve.terms import ControlTerm, Field, ODETerm, Term
+
+__all__ = [
+    "ControlTerm",
+    "Field",
+    "ODETerm",
+    "Rows",
+    "Solution",
+    "SolveError",
+    "SolverOptions",
+    "Stats",
+    "Status",
+    "Term",
+    "integrate",
+]

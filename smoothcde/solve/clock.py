@@ -1,0 +1,108 @@
+"""Time, step sizes and verdicts of all units, on the host.
+
+A *unit* is what shares a step size: a row, the views of a sample, or the whole batch. Its bookkeeping is a handful of
+numbers, kept in NumPy and float64; the device only ever sends back one error ratio per row and step, which is the one
+synchronisation a step needs.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from smoothcde.solve.controller import Controller
+from smoothcde.solve.result import CODES, Status
+
+RUNNING = -1
+_CODE = {status: code for code, status in enumerate(CODES)}
+STRETCH = 1.01
+"""A step that would leave less than 1% of itself before a landing point goes all the way."""
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """The step every unit is about to try; finished units have zero steps."""
+
+    begin: np.ndarray
+    end: np.ndarray
+    size: np.ndarray
+
+
+class Clock:
+    """Where each unit is, how far it wants to step, and how it fared."""
+
+    def __init__(
+        self, start: np.ndarray, end: np.ndarray, knots: np.ndarray, controller: Controller, order: int, max_steps: int
+    ):
+        self.time = start.astype(np.float64).copy()
+        self.size = np.zeros(len(start))
+        self.nfe = np.zeros(len(start), dtype=np.int64)
+        self.accepted = np.zeros(len(start), dtype=np.int64)
+        self.rejected = np.zeros(len(start), dtype=np.int64)
+        self.code = np.where(end > start, RUNNING, _CODE[Status.FINISHED])
+        self._end = end
+        self._controller, self._order, self._max_steps = controller, order, max_steps
+        self._previous = np.ones(len(start))
+        # Points to land on: knots strictly inside the window, then its end.
+        inside = (knots > start[:, None]) & (knots < end[:, None])
+        landings = np.sort(np.where(inside, knots, np.inf), axis=1)
+        self._landings = np.concatenate([np.minimum(landings, end[:, None]), end[:, None]], axis=1)
+        self._next = np.zeros(len(start), dtype=np.int64)
+        self._smallest = 1e-13 * np.maximum(end - start, np.abs(start) * 1e-2)
+
+    @property
+    def running(self) -> np.ndarray:
+        """Which units have not ended yet."""
+        return self.code == RUNNING
+
+    def begin(self, size: np.ndarray) -> None:
+        """Set the first step sizes; units whose first slope was not finite end here."""
+        self.code[self.running & ~np.isfinite(size)] = _CODE[Status.NON_FINITE]
+        self.size = np.where(self.running, size, 0.0)
+
+    def propose(self) -> Proposal:
+        """The next step of every unit, ending exactly on the next landing point if it gets there."""
+        running = self.running
+        target = self._landings[np.arange(len(self.time)), self._next]
+        room = target - self.time
+        lands = self.size * STRETCH >= room
+        # Two equal steps to the landing point instead of a long one and a sliver.
+        size = np.where(lands, room, np.where(2 * self.size > room, room / 2, self.size))
+        size = np.where(running, size, 0.0)
+        end = np.where(running & lands, target, self.time + size)
+        return Proposal(self.time, end, size)
+
+    def count(self, evaluations: int) -> None:
+        """Every running unit was evaluated this often."""
+        self.nfe[self.running] += evaluations
+
+    def settle(self, step: Proposal, ratio: np.ndarray) -> np.ndarray:
+        """Accept or reject each unit's step by its error ratio; return which were accepted."""
+        running = self.running
+        finite = np.isfinite(ratio)
+        ratio = np.where(finite, ratio, np.inf)
+        accepted = running & (ratio <= 1)
+        rejected = running & ~accepted
+        self.accepted[accepted] += 1
+        self.rejected[rejected] += 1
+
+        size = step.size * self._controller.factor(ratio, self._previous, self._order)
+        # A step cut short by a landing point says nothing against the size that was wanted before it.
+        size = np.where(accepted & (step.size < self.size), np.maximum(size, self.size), size)
+        self.size = np.where(running, size, self.size)
+        self._previous = np.where(accepted, np.maximum(ratio, 1e-4), self._previous)
+        self.time = np.where(accepted, step.end, self.time)
+        self._next[accepted & (self.time >= self._landings[np.arange(len(self.time)), self._next])] += 1
+        self._next = np.minimum(self._next, self._landings.shape[1] - 1)
+        # Landing points that fell together are passed together.
+        while (behind := running & (self._landed() <= self.time) & (self.time < self._end)).any():
+            self._next[behind] += 1
+
+        self.code[accepted & (self.time >= self._end)] = _CODE[Status.FINISHED]
+        stuck = rejected & (self.size < self._smallest)
+        self.code[stuck] = _CODE[Status.STEP_UNDERFLOW]
+        self.code[stuck & ~finite] = _CODE[Status.NON_FINITE]
+        self.code[self.running & (self.accepted + self.rejected >= self._max_steps)] = _CODE[Status.STEP_LIMIT]
+        return accepted
+
+    def _landed(self) -> np.ndarray:
+        return self._landings[np.arange(len(self.time)), self._next]

@@ -1,0 +1,55 @@
+"""How to integrate: one frozen set of choices, checked when it is made."""
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+from smoothcde.solve.tableaus import TABLEAUS
+
+StepControl = Literal["row", "sample", "joint"]
+Knots = Literal["land", "step_over"]
+Gradient = Literal["backprop", "checkpoint", "adjoint"]
+
+_CHOICES = {
+    "solver": tuple(TABLEAUS),
+    "step_control": ("row", "sample", "joint"),
+    "knots": ("land", "step_over"),
+    "gradient": ("backprop", "checkpoint", "adjoint"),
+}
+
+
+@dataclass(frozen=True)
+class SolverOptions:
+    """Choices of a solve.
+
+    Attributes:
+        solver: "bosh3", "dopri5", "tsit5" or "dopri8".
+        rtol: relative tolerance per step.
+        atol: absolute tolerance per step.
+        step_control: who shares a step size. "row": nobody, each (series, view) pair steps as it needs and leaves when
+            done. "sample": the views of a series. "joint": the whole batch, by the RMS over all of it and torchdiffeq's
+            controller, as the paper measured; every row then costs what the stiffest costs.
+        knots: "land" ends steps on the path's kinks, which keeps the method's order. "step_over" ignores them.
+        gradient: "backprop" through the accepted steps; "checkpoint", the same numbers in less memory for one more
+            forward pass; "adjoint", a second solve backwards in time, equal up to the tolerance.
+        max_steps: tried steps per row before it is given up.
+    """
+
+    solver: str = "dopri5"
+    rtol: float = 1e-3
+    atol: float = 1e-3
+    step_control: StepControl = "row"
+    knots: Knots = "land"
+    gradient: Gradient = "backprop"
+    max_steps: int = 10_000
+
+    def __post_init__(self):
+        for name, allowed in _CHOICES.items():
+            if getattr(self, name) not in allowed:
+                raise ValueError(f"{name} is {getattr(self, name)!r}; use any of: {', '.join(map(repr, allowed))}")
+        for name in ("rtol", "atol"):
+            value = getattr(self, name)
+            if not (value > 0 and math.isfinite(value)):
+                raise ValueError(f"{name} is {value}; a tolerance must be positive and finite, 1e-3 is a common choice")
+        if self.max_steps < 1:
+            raise ValueError(f"max_steps is {self.max_steps}; allow at least one step")

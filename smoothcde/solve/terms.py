@@ -1,0 +1,149 @@
+"""What is integrated: the right-hand side of a differential equation, split into what depends on time alone and the rest."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol, Self
+
+import torch
+from jaxtyping import Float, Float64
+from torch import Tensor, nn
+
+from smoothcde.paths import Path
+from smoothcde.solve.rows import Rows
+
+
+class Term(ABC):
+    """dz/dt = slope(z, t), row by row.
+
+    A step's stage times are known before its first stage, so everything that depends on time alone is computed for all
+    stages in one call of `controls`; `slope` then does the work that depends on the state.
+    """
+
+    @abstractmethod
+    def controls(self, times: Float64[Tensor, "rows stages"]) -> Tensor:
+        """What `slope` needs of the times, `[rows, stages, ...]`."""
+
+    @abstractmethod
+    def slope(
+        self, z: Float[Tensor, "rows hidden"], controls: Tensor, stage: int, rows: Rows
+    ) -> Float[Tensor, "rows hidden"]:
+        """dz/dt at a stage."""
+
+    @abstractmethod
+    def select(self, positions: Tensor) -> Self:
+        """The term of the rows at the given positions."""
+
+    @property
+    @abstractmethod
+    def knots(self) -> Float64[Tensor, "rows knots"] | None:
+        """Times at which the right-hand side is not smooth, or None if it always is."""
+
+    @abstractmethod
+    def tensors(self) -> tuple[Tensor, ...]:
+        """Per-row tensors that the right-hand side depends on, for the adjoint."""
+
+    @abstractmethod
+    def with_tensors(self, tensors: Sequence[Tensor]) -> Self:
+        """The same term on other tensors, in the order of `tensors()`."""
+
+    @abstractmethod
+    def parameters(self) -> tuple[Tensor, ...]:
+        """Parameters shared by all rows, for the adjoint."""
+
+
+class Field(Protocol):
+    """The vector field f of a controlled differential equation.
+
+    It need never build the `hidden x channels` matrix: all a solver asks for is its product with dX/dt.
+    """
+
+    def product(
+        self, z: Float[Tensor, "rows hidden"], dx: Float[Tensor, "rows channels"], rows: Rows
+    ) -> Float[Tensor, "rows hidden"]:
+        """f(z) dx, row by row."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class ControlTerm(Term):
+    """dz/dt = f(z) dX/dt: a neural controlled differential equation (the paper's eq. 1)."""
+
+    field: Any
+    path: Path
+
+    def controls(self, times: Float64[Tensor, "rows stages"]) -> Float[Tensor, "rows stages channels"]:
+        """dX/dt at the stages."""
+        return self.path.derivative(times)
+
+    def slope(
+        self, z: Float[Tensor, "rows hidden"], controls: Tensor, stage: int, rows: Rows
+    ) -> Float[Tensor, "rows hidden"]:
+        """f(z) dX/dt."""
+        return self.field.product(z, controls[:, stage], rows)
+
+    def select(self, positions: Tensor) -> Self:
+        """The same field along the paths of the given rows."""
+        return replace(self, path=self.path.select(positions))
+
+    @property
+    def knots(self) -> Float64[Tensor, "rows knots"] | None:
+        """The path's."""
+        knots = self.path.knots
+        return knots if knots.shape[1] else None
+
+    def tensors(self) -> tuple[Tensor, ...]:
+        """The path's."""
+        return self.path.tensors()
+
+    def with_tensors(self, tensors: Sequence[Tensor]) -> Self:
+        """The same field along the path on other tensors."""
+        return replace(self, path=self.path.with_tensors(tensors))
+
+    def parameters(self) -> tuple[Tensor, ...]:
+        """The field's."""
+        return parameters_of(self.field)
+
+
+@dataclass(frozen=True, eq=False)
+class ODETerm(Term):
+    """dz/dt = f(t, z): an ordinary differential equation, `f(t [rows], z [rows, hidden])`."""
+
+    field: Any
+
+    def controls(self, times: Float64[Tensor, "rows stages"]) -> Tensor:
+        """The times themselves."""
+        return times
+
+    def slope(
+        self, z: Float[Tensor, "rows hidden"], controls: Tensor, stage: int, rows: Rows
+    ) -> Float[Tensor, "rows hidden"]:
+        """f(t, z)."""
+        return self.field(controls[:, stage].to(z.dtype), z)
+
+    def select(self, positions: Tensor) -> Self:
+        """Itself: it is the same for every row."""
+        return self
+
+    @property
+    def knots(self) -> None:
+        """None: the field is taken to be smooth."""
+        return None
+
+    def tensors(self) -> tuple[Tensor, ...]:
+        """None."""
+        return ()
+
+    def with_tensors(self, tensors: Sequence[Tensor]) -> Self:
+        """Itself."""
+        return self
+
+    def parameters(self) -> tuple[Tensor, ...]:
+        """The field's."""
+        return parameters_of(self.field)
+
+
+def parameters_of(field: Any) -> tuple[Tensor, ...]:
+    """The trainable parameters of a module; none for a plain function."""
+    found: Iterable[Tensor] = field.parameters() if isinstance(field, nn.Module) else ()
+    return tuple(p for p in found if p.requires_grad and torch.is_floating_point(p))
