@@ -3,13 +3,15 @@
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any, Self
+from typing import Any, TypeVar
 
 import torch
 from jaxtyping import Float, Float64
 from torch import Tensor
 
 from smoothcde.series import SeriesBatch
+
+AnyPath = TypeVar("AnyPath", bound="Path")  # not typing.Self, which run-time checking by beartype refuses in methods
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -115,7 +117,7 @@ class Path(ABC):
         slopes = slopes * inside[:, :, None].to(slopes.dtype)
         return slopes[:, 0] if single else slopes
 
-    def select(self, rows: Any) -> Self:
+    def select(self: AnyPath, rows: Any) -> AnyPath:
         """The paths of the given rows (indices or a boolean mask)."""
         tensors = {f.name: t[rows] for f in fields(self) if isinstance(t := getattr(self, f.name), Tensor)}
         return replace(self, **tensors)
@@ -124,7 +126,7 @@ class Path(ABC):
         """Every tensor that X(t) depends on smoothly: what an adjoint must send gradients to."""
         return tuple(getattr(self, name) for name in self._smooth_fields())
 
-    def with_tensors(self, tensors: Sequence[Tensor]) -> Self:
+    def with_tensors(self: AnyPath, tensors: Sequence[Tensor]) -> AnyPath:
         """The same path on other tensors, in the order of `tensors()`."""
         return replace(self, **dict(zip(self._smooth_fields(), tensors, strict=True)))
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
 import torch
 from jaxtyping import Float, Float64
@@ -58,7 +58,7 @@ class GPPath(Path):
         prior_scale: Any = 1.0,
         nodes: int | Sequence[int] | None = None,
         variance: bool = False,
-    ) -> Self:
+    ) -> "GPPath":
         """Condition on a batch of series.
 
         Args:
@@ -175,7 +175,7 @@ class _Posterior:
         gram = weighted @ basis[None, :, None]
         system = torch.eye(count, dtype=torch.float64, device=device) + gram @ kernel
         pull = weighted @ self.targets[None]  # [views, n, systems, count, columns]
-        values = kernel @ torch.linalg.solve(system, pull)
+        values = kernel @ _solve(system, pull)
         coefficients = to_coefficients @ values
         if not self.shared:
             coefficients = coefficients.squeeze(-1).mT
@@ -184,8 +184,20 @@ class _Posterior:
         if not variance:
             return coefficients.unbind(), [None] * len(coefficients)
         # K (I + G K)^-1 = ((I + K G)^-1) K, symmetric; no subtraction, so small variances keep their digits.
-        spread = torch.linalg.solve(system.mT, kernel.expand_as(system)).mT
+        spread = _solve(system.mT, kernel.expand_as(system)).mT
         return coefficients.unbind(), (to_coefficients @ spread @ to_coefficients.mT).unbind()
+
+
+def _solve(systems: Tensor, right: Tensor) -> Tensor:
+    """Solve many systems; large ones on the CPU one by one.
+
+    Once `torch.set_num_threads` was called, MKL's batched LU of matrices larger than about 150 fails or never returns
+    (pytorch issue 142815). A matrix of that size keeps the cores busy by itself.
+    """
+    if systems.device.type != "cpu" or systems.shape[-1] <= 100:
+        return torch.linalg.solve(systems, right)
+    pairs = zip(systems.flatten(0, -3), right.flatten(0, -3), strict=True)
+    return torch.stack([torch.linalg.solve(system, side) for system, side in pairs]).view_as(right)
 
 
 def _on_unit_window(t: Tensor, start: Tensor, end: Tensor) -> Tensor:

@@ -1,7 +1,7 @@
 """The Gaussian process path by exact Cholesky: the reference that `GPPath` is tested against."""
 
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
 import torch
 from jaxtyping import Float, Float64
@@ -31,7 +31,7 @@ class ExactGPPath(Path):
     @classmethod
     def fit(
         cls, batch: SeriesBatch, bandwidth: Any, noise: Any, weights: Float[Tensor, "n views length"] | None = None
-    ) -> Self:
+    ) -> "ExactGPPath":
         """Condition on a batch of series, prior mean 0 and scale 1."""
         views = view_weights(weights, batch)
         if weights is None:

@@ -1,7 +1,6 @@
 """Cubic Hermite interpolation with backward differences."""
 
 from dataclasses import dataclass
-from typing import Self
 
 import torch
 
@@ -20,7 +19,7 @@ class HermitePath(PiecewisePath):
     """
 
     @classmethod
-    def fit(cls, batch: SeriesBatch) -> Self:
+    def fit(cls, batch: SeriesBatch) -> "HermitePath":
         """Interpolate a batch of series."""
         grid, pieces, width = stamp_grid(batch)
         width = width[:, :, None]

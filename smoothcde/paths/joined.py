@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any
 
 import torch
 from jaxtyping import Float, Float64
@@ -22,7 +22,7 @@ class TimePath(Path):
     scale: Float[Tensor, "rows 1"]
 
     @classmethod
-    def beside(cls, path: Path, scale: float) -> Self:
+    def beside(cls, path: Path, scale: float) -> "TimePath":
         """A time channel over the windows of another path."""
         if not scale > 0:
             raise ValueError(f"scale is {scale}; it must be positive")
@@ -49,7 +49,7 @@ class JoinedPath(Path):
     parts: tuple[Path, ...]
 
     @classmethod
-    def of(cls, *parts: Path) -> Self:
+    def of(cls, *parts: Path) -> "JoinedPath":
         """Join paths that have the same rows."""
         rows = {part.rows for part in parts}
         if len(rows) != 1:
@@ -81,7 +81,7 @@ class JoinedPath(Path):
     def _derivative(self, t: Float64[Tensor, "rows moments"], order: int) -> Float[Tensor, "rows moments channels"]:
         return torch.cat([part._derivative(t, order) for part in self.parts], dim=2)
 
-    def select(self, rows: Any) -> Self:
+    def select(self, rows: Any) -> "JoinedPath":
         """The paths of the given rows."""
         return replace(super().select(rows), parts=tuple(part.select(rows) for part in self.parts))
 
@@ -89,7 +89,7 @@ class JoinedPath(Path):
         """Those of all parts."""
         return tuple(tensor for part in self.parts for tensor in part.tensors())
 
-    def with_tensors(self, tensors: Sequence[Tensor]) -> Self:
+    def with_tensors(self, tensors: Sequence[Tensor]) -> "JoinedPath":
         """The same parts on other tensors."""
         parts, begin = [], 0
         for part in self.parts:

@@ -1,7 +1,7 @@
 """Nadaraya-Watson kernel smoothing."""
 
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
 import torch
 from jaxtyping import Bool, Float, Float64
@@ -32,8 +32,8 @@ class KernelPath(Path):
     Attributes:
         stamps: times of the observations.
         values: the observations, 0 where there is none.
-        seen: where there is one.
-        log_weights: log alpha, 0 without weights; minus infinity excludes a stamp.
+        seen: where there is one, and its weight is not zero.
+        log_weights: log alpha, 0 without weights.
         bandwidth: h of each row.
         landings: see `knots`.
         kernel: name of k.
@@ -56,7 +56,7 @@ class KernelPath(Path):
         bandwidth: Any,
         weights: Float[Tensor, "n views length"] | None = None,
         kernel: str = "gaussian",
-    ) -> Self:
+    ) -> "KernelPath":
         """Smooth a batch of series.
 
         Args:
@@ -74,9 +74,11 @@ class KernelPath(Path):
         if weights is None:
             log_weights = torch.zeros_like(stamps)
         else:
-            # A weight of exactly zero excludes its stamp; the clamp keeps its gradient finite.
+            # A weight of exactly zero excludes its stamp as if nothing had been seen there, for the nearest value and the
+            # knots too; the clamp keeps its gradient finite.
             weights = weights.double().transpose(0, 1).flatten(0, 1)
-            log_weights = torch.log(weights.clamp(min=1e-300)).masked_fill(weights <= 0, -torch.inf)
+            log_weights = torch.log(weights.clamp(min=1e-300))
+            seen = seen & (weights > 0)[:, :, None]
         start, end = repeat_views(batch.start, views), repeat_views(batch.end, views)
         shared = bool((batch.mask == batch.mask[:, :, :1]).all())
         with torch.no_grad():
@@ -85,7 +87,7 @@ class KernelPath(Path):
             start=start,
             end=end,
             stamps=stamps,
-            values=repeat_views(batch.values * batch.mask, views),
+            values=repeat_views(batch.values, views) * seen,
             seen=seen,
             log_weights=log_weights,
             bandwidth=h,
@@ -191,7 +193,7 @@ def _landings(kernel: str, stamps, seen, log_weights, h, start, end) -> Float64[
     gap = t.diff(dim=1)
     wide = gap.isfinite() & (gap > WIDE_GAP * h[:, None, None])
     sharpness = h[:, None, None] ** 2 / torch.where(wide, gap, 1.0)
-    lean = torch.where(wide, weight[:, :-1] - weight[:, 1:], 0.0).nan_to_num(0.0, 0.0, 0.0)
+    lean = torch.where(wide, weight[:, :-1] - weight[:, 1:], 0.0)
     middle = (t[:, :-1] + t[:, 1:]) / 2 + sharpness * lean
     corners = [torch.where(wide, middle + side * STEP_REACH * sharpness, torch.inf) for side in (-1, 0, 1)]
     return inner_knots(torch.cat([c.flatten(1) for c in corners], dim=1), start, end)

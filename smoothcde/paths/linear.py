@@ -1,7 +1,6 @@
 """Linear interpolation."""
 
 from dataclasses import dataclass
-from typing import Self
 
 import torch
 from jaxtyping import Float64
@@ -22,7 +21,7 @@ class LinearPath(PiecewisePath):
     """
 
     @classmethod
-    def fit(cls, batch: SeriesBatch) -> Self:
+    def fit(cls, batch: SeriesBatch) -> "LinearPath":
         """Interpolate a batch of series."""
         grid, pieces, width = stamp_grid(batch)
         values = at_grid(fill_linear(batch))

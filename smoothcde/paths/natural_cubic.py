@@ -1,7 +1,7 @@
 """Natural cubic splines, each channel over its own observations."""
 
 from dataclasses import dataclass
-from typing import Self
+from typing import TypeVar
 
 import torch
 from jaxtyping import Bool, Float64
@@ -11,6 +11,8 @@ from smoothcde.paths.missing import fill_linear, next_observed, previous_observe
 from smoothcde.paths.piecewise import PiecewisePath, stamp_grid
 from smoothcde.paths.tridiagonal import solve_tridiagonal
 from smoothcde.series import SeriesBatch
+
+AnySpline = TypeVar("AnySpline", bound="NaturalCubicPath")
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -23,12 +25,14 @@ class NaturalCubicPath(PiecewisePath):
     """
 
     @classmethod
-    def fit(cls, batch: SeriesBatch) -> Self:
+    def fit(cls, batch: SeriesBatch) -> "NaturalCubicPath":
         """Interpolate a batch of series."""
         return cls.through(batch, fill_linear(batch))
 
     @classmethod
-    def through(cls, batch: SeriesBatch, values: Float64[Tensor, "n length channels"]) -> Self:
+    def through(
+        cls: type[AnySpline], batch: SeriesBatch, values: Float64[Tensor, "n length channels"]
+    ) -> AnySpline:
         """The spline through `values` at the batch's observed stamps (and the stamps filled at both ends)."""
         grid, pieces, _ = stamp_grid(batch)
         coefficients = spline_pieces(batch.times, values, _spline_knots(batch), batch.lengths)

@@ -1,7 +1,6 @@
 """Rectilinear interpolation: causal, on a clock of its own."""
 
 from dataclasses import dataclass
-from typing import Self
 
 import torch
 from jaxtyping import Float64
@@ -28,7 +27,7 @@ class RectilinearPath(PiecewisePath):
     stamps: Float64[Tensor, "rows stamps"]
 
     @classmethod
-    def fit(cls, batch: SeriesBatch, time_scale: float = 1.0) -> Self:
+    def fit(cls, batch: SeriesBatch, time_scale: float = 1.0) -> "RectilinearPath":
         """Interpolate a batch of series; the time channel is (t - start) / time_scale."""
         length = batch.values.shape[1]
         previous, following = previous_observed(batch.mask), next_observed(batch.mask)

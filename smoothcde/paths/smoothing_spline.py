@@ -2,7 +2,6 @@
 
 import warnings
 from dataclasses import dataclass
-from typing import Self
 
 import numpy as np
 import torch
@@ -23,7 +22,7 @@ class SmoothingSplinePath(NaturalCubicPath):
     """
 
     @classmethod
-    def fit(cls, batch: SeriesBatch, smoothing: float = 0.5) -> Self:
+    def fit(cls, batch: SeriesBatch, smoothing: float = 0.5) -> "SmoothingSplinePath":
         """Smooth, then interpolate a batch of series."""
         if not smoothing >= 0:
             raise ValueError(f"smoothing is {smoothing}; it must be zero or positive")

@@ -1,6 +1,6 @@
 """Arrays and lists of arrays, checked and laid one after the other."""
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -23,14 +23,14 @@ def flatten_arrays(
     """Read what `SeriesSet.from_arrays` documents; raise `SeriesError` with all that is wrong."""
     check_policy(duplicates)
     problems = Problems()
-    blocks = _value_blocks(X, problems)
+    blocks = _value_blocks(X, ids, problems)
     problems.raise_if_any()
     names = list(ids) if ids is not None else list(range(len(blocks)))
     if len(names) != len(blocks):
         problems.add(f"there are {len(names)} ids for {len(blocks)} series; give one id per series")
     elif len(set(names)) != len(names):
         problems.add("ids are not unique; give every series its own")
-    channels = blocks[0].shape[1] if blocks else len(channel_names or ())
+    channels = _channel_count(X, blocks, channel_names)
     if channel_names is not None and len(channel_names) != channels:
         problems.add(f"there are {len(channel_names)} channel names for {channels} channels; give one per channel")
     stamps = _time_blocks(times, blocks, names, problems)
@@ -39,40 +39,62 @@ def flatten_arrays(
     offsets = np.concatenate([[0], np.cumsum([len(b) for b in blocks])]).astype(np.int64)
     values = np.concatenate(blocks) if blocks else np.zeros((0, channels))
     flat_times = np.concatenate(stamps) if stamps else np.zeros(0)
-    values, flat_times, offsets = _drop_padding(values, flat_times, offsets, names, problems)
+    values, flat_times, offsets = _drop_padding(values, flat_times, offsets)
     labels = list(channel_names) if channel_names is not None else [f"channel {c}" for c in range(channels)]
-    check_finite(values, flat_times, offsets, names, labels, problems)
+    owner = _owner(offsets)
+    stamp, channel = np.nonzero(np.isinf(values))
+    check_stamps(flat_times, owner, names, problems)
+    check_values(owner[stamp], channel, names, labels, problems)
     repeated = _check_order(flat_times, offsets, names, duplicates, problems)
     problems.raise_if_any()
     return _merge_repeats(values, flat_times, offsets, repeated, duplicates)
 
 
-def check_finite(values, times, offsets, names, labels, problems: Problems) -> None:
-    """Note infinite values and non-finite stamps, series by series and channel by channel."""
-    bad_stamp = ~np.isfinite(times)
-    for i in np.unique(_owner(offsets)[bad_stamp]):
+def check_stamps(times: np.ndarray, owner: np.ndarray, names, problems: Problems) -> None:
+    """Note which series have stamps that are not finite; `owner` is the series of each stamp."""
+    for i in np.unique(owner[~np.isfinite(times)]):
         problems.add(f"series {names[i]}: some time stamps are NaN or infinite; give every observation a finite stamp")
-    stamp, channel = np.nonzero(np.isinf(values))
-    pairs = np.stack([_owner(offsets)[stamp], channel], axis=1)
-    for i, c in np.unique(pairs, axis=0):
+
+
+def check_values(owner: np.ndarray, channel: np.ndarray, names, labels, problems: Problems) -> None:
+    """Note the series and channel of infinite values, each pair once."""
+    for pair in np.unique(owner * len(labels) + channel):
+        i, c = divmod(pair, len(labels))
         problems.add(f"series {names[i]}, {labels[c]}: infinite values; use NaN for what was not observed")
+
+
+def first_in_each(owner: np.ndarray, found: np.ndarray) -> Iterator[tuple[int, int]]:
+    """Each series with something found, and the position of its first find."""
+    at = np.flatnonzero(found)
+    series, first = np.unique(owner[at], return_index=True)
+    return zip(series.tolist(), at[first].tolist(), strict=True)
 
 
 def _owner(offsets: np.ndarray) -> np.ndarray:
     return np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
 
 
-def _value_blocks(X: Any, problems: Problems) -> list[np.ndarray]:
+def _channel_count(X: Any, blocks: list[np.ndarray], channel_names: Sequence[str] | None) -> int:
+    """Where there is no series to ask, the shape of the empty array or the channel names tell."""
+    if blocks:
+        return blocks[0].shape[1]
+    shape = np.shape(X)
+    if len(shape) == 3:
+        return shape[1]
+    return 1 if len(shape) == 2 else len(channel_names or ())
+
+
+def _value_blocks(X: Any, ids: Sequence[Hashable] | None, problems: Problems) -> list[np.ndarray]:
     """One `[time, channels]` float64 array per series."""
-    if hasattr(X, "detach"):
-        X = X.detach().cpu().numpy()
+    X = _without_torch(X)
     if isinstance(X, np.ndarray) and X.dtype != object:
         array = _floats(X, "X", problems)
         if array is None:
             return []
         if array.ndim not in (2, 3):
             problems.add(
-                f"X has {array.ndim} dimensions, shape {array.shape}; expected (series, channels, time) or (series, time)"
+                f"X has {array.ndim} dimensions, shape {array.shape}; "
+                "expected (series, channels, time) or (series, time)"
             )
             return []
         array = array[:, None, :] if array.ndim == 2 else array
@@ -80,20 +102,21 @@ def _value_blocks(X: Any, problems: Problems) -> list[np.ndarray]:
     if not isinstance(X, list | tuple | np.ndarray):
         problems.add(f"X is a {type(X).__name__}; give an array, a list of arrays, or use SeriesSet.from_frame")
         return []
-    blocks = []
-    for i, item in enumerate(X):
-        item = item.detach().cpu().numpy() if hasattr(item, "detach") else item
-        array = _floats(item, f"series {i}", problems)
+    names = list(ids) if ids is not None and len(ids) == len(X) else range(len(X))
+    blocks, readable = [], []
+    for name, item in zip(names, X, strict=True):
+        array = _floats(item, f"series {name}", problems)
         if array is None:
             continue
         if array.ndim not in (1, 2):
-            problems.add(f"series {i} has shape {array.shape}; expected (channels, time) or (time,)")
+            problems.add(f"series {name} has shape {array.shape}; expected (channels, time) or (time,)")
             continue
         blocks.append(np.atleast_2d(array).T)
-    counts = {b.shape[1] for b in blocks}
-    if len(counts) > 1:
-        usual = np.bincount([b.shape[1] for b in blocks]).argmax()
-        odd = [i for i, b in enumerate(blocks) if b.shape[1] != usual]
+        readable.append(name)
+    counts = [b.shape[1] for b in blocks]
+    if len(set(counts)) > 1:
+        usual = np.bincount(counts).argmax()
+        odd = [name for name, count in zip(readable, counts, strict=True) if count != usual]
         problems.add(
             f"series {listed(odd)} do not have {usual} channels as the others; "
             "an array is (channels, time): is it transposed?"
@@ -101,41 +124,57 @@ def _value_blocks(X: Any, problems: Problems) -> list[np.ndarray]:
     return blocks
 
 
+def _without_torch(item: Any) -> Any:
+    """A tensor as a NumPy array; anything else as it is."""
+    return item.detach().cpu().numpy() if hasattr(item, "detach") else item
+
+
 def _floats(item: Any, where: str, problems: Problems) -> np.ndarray | None:
     try:
-        return np.asarray(item, dtype=np.float64)
+        array = np.asarray(_without_torch(item))
+        if array.dtype.kind in "cmM":  # complex numbers and dates: NumPy would convert them and lose what they mean
+            raise TypeError
+        return np.asarray(array, dtype=np.float64)
     except (TypeError, ValueError):
-        problems.add(f"{where} holds something that is not a number; convert it, NaN for what is missing")
+        what = "something that is not a number, or rows of unequal length"
+        problems.add(f"{where} holds {what}; convert it, NaN for what is missing")
         return None
 
 
 def _time_blocks(times: Any, blocks, names, problems: Problems) -> list[np.ndarray]:
     if times is None:
         return [np.arange(len(b), dtype=np.float64) for b in blocks]
-    if hasattr(times, "detach"):
-        times = times.detach().cpu().numpy()
-    try:
-        array = np.asarray(times, dtype=np.float64)
-    except (TypeError, ValueError):
-        array = None  # ragged: one array per series
-    if array is not None and array.ndim == 1 and not _is_ragged(times):
-        stamps = [array] * len(blocks)
+    times = _seconds(_without_torch(times))
+    if not np.iterable(times):
+        problems.add(f"times is {times!r}; give shared stamps or one list per series")
+        return []
+    times = [_seconds(_without_torch(stamp)) for stamp in times]
+    if all(np.ndim(stamp) == 0 for stamp in times):
+        shared = _floats(times, "times", problems)
+        stamps = [shared] * len(blocks)
     elif len(times) == len(blocks):
         stamps = [_floats(t, f"times of series {n}", problems) for t, n in zip(times, names, strict=False)]
     else:
-        problems.add(f"times has {len(times)} entries for {len(blocks)} series; give shared stamps or one list per series")
+        problems.add(
+            f"times has {len(times)} entries for {len(blocks)} series; give shared stamps or one list per series"
+        )
         return []
     for block, stamp, name in zip(blocks, stamps, names, strict=False):
         if stamp is not None and stamp.shape != (len(block),):
-            problems.add(f"series {name} has {len(block)} stamps of values and times of shape {stamp.shape}; match them")
+            problems.add(
+                f"series {name} has {len(block)} stamps of values and times of shape {stamp.shape}; match them"
+            )
     return [s for s in stamps if s is not None]
 
 
-def _is_ragged(times: Any) -> bool:
-    return len(times) > 0 and np.ndim(times[0]) > 0
+def _seconds(times: Any) -> Any:
+    """Dates as seconds since 1970, as in tables; anything else as it is."""
+    if getattr(getattr(times, "dtype", None), "kind", "") != "M":
+        return times
+    return (np.asarray(times, dtype="datetime64[us]") - np.datetime64(0, "us")) / np.timedelta64(1, "s")
 
 
-def _drop_padding(values, times, offsets, names, problems: Problems) -> Flat:
+def _drop_padding(values, times, offsets) -> Flat:
     """Stamps of NaN without any value are padding of an array that had to be rectangular."""
     padding = np.isnan(times) & np.isnan(values).all(axis=1)
     if not padding.any():
@@ -146,22 +185,20 @@ def _drop_padding(values, times, offsets, names, problems: Problems) -> Flat:
 
 def _check_order(times, offsets, names, duplicates: str, problems: Problems) -> np.ndarray:
     """Note unsorted and refused duplicate stamps; return where a stamp repeats the one before it."""
-    step = np.diff(times, prepend=-np.inf)
-    inside = np.ones(len(times), dtype=bool)
+    before = np.roll(times, 1)
+    inside = np.isfinite(times)
     inside[offsets[:-1][offsets[:-1] < len(times)]] = False
     owner = _owner(offsets)
-    for i in np.unique(owner[inside & (step < 0)]):
-        at = int(np.flatnonzero((owner == i) & inside & (step < 0))[0])
+    for i, at in first_in_each(owner, inside & (times < before)):
         problems.add(
-            f"series {names[i]}: time stamps go backwards ({times[at - 1]:g} then {times[at]:g}); "
+            f"series {names[i]}: time stamps go backwards ({before[at]:.15g} then {times[at]:.15g}); "
             "sort stamps and values together, `order = times.argsort()`"
         )
-    repeated = inside & (step == 0)
+    repeated = inside & (times == before)
     if duplicates == "error":
-        for i in np.unique(owner[repeated]):
-            at = int(np.flatnonzero((owner == i) & repeated)[0])
+        for i, at in first_in_each(owner, repeated):
             problems.add(
-                f"series {names[i]}: duplicate time stamp {times[at]:g}; "
+                f"series {names[i]}: duplicate time stamp {times[at]:.15g}; "
                 'merge them, or pass duplicates="mean", "last" or "first"'
             )
     return repeated

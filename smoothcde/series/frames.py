@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from smoothcde.series.arrays import check_finite
+from smoothcde.series.arrays import check_stamps, check_values, first_in_each
 from smoothcde.series.duplicates import check_policy, merge
 from smoothcde.series.problems import Problems, listed
 
@@ -28,8 +28,8 @@ def flatten_frame(
     """Read what `SeriesSet.from_frame` documents; raise `SeriesError` with all that is wrong."""
     check_policy(duplicates)
     problems = Problems()
-    if not hasattr(frame, "columns"):
-        problems.add(f"expected a pandas or polars table, got a {type(frame).__name__}")
+    if hasattr(frame, "collect") or not hasattr(frame, "columns"):  # polars' LazyFrame has columns, but no rows yet
+        problems.add(f"expected a pandas or polars table, got a {type(frame).__name__}; read or collect it into one")
         problems.raise_if_any()
     columns = [str(c) for c in frame.columns]
     if (variable is None) != (value is None):
@@ -38,11 +38,15 @@ def flatten_frame(
     needed = [id, time] + ([variable, value] if tidy else list(channels or ()))
     if absent := [c for c in needed if c not in columns]:
         problems.add(f"no column {listed(map(repr, absent))}; the table has {listed(map(repr, columns), most=12)}")
+    if twice := sorted({c for c in columns if columns.count(c) > 1}):
+        problems.add(f"several columns are called {listed(map(repr, twice))}; rename them")
+    if channels is not None and len(set(channels)) < max(len(channels), 1):
+        problems.add(f"channels is {list(channels)}; name at least one, each once")
     problems.raise_if_any()
 
-    series, names = _series_codes(_column(frame, id), id, ids, problems)
-    stamps = _stamps(_column(frame, time), time, problems)
-    if tidy:
+    series, names = _series_codes(column_of(frame, id), id, ids, problems)
+    stamps = _stamps(column_of(frame, time), time, problems)
+    if variable is not None and value is not None:
         table, label, labels = _tidy_values(frame, variable, value, channels, problems)
     else:
         table, label, labels = _wide_values(frame, {id, time}, channels, problems)
@@ -50,13 +54,12 @@ def flatten_frame(
 
     keep = series >= 0
     if label is not None:
-        keep &= (label >= 0) & np.isfinite(table[:, 0])
+        keep &= (label >= 0) & ~np.isnan(table[:, 0])
         label = label[keep]
     series, stamps, table = series[keep], stamps[keep], table[keep]
-    problems_at = np.concatenate([[0], np.cumsum(np.bincount(series, minlength=len(names)))])
-    order = np.lexsort((stamps, series))
-    sorted_labels = labels if label is None else [str(value)]
-    check_finite(table[order], stamps[order], problems_at, names, sorted_labels, problems)
+    row, column = np.nonzero(np.isinf(table))
+    check_stamps(stamps, series, names, problems)
+    check_values(series[row], column if label is None else label[row], names, labels, problems)
     problems.raise_if_any()
     if label is not None:
         series, stamps, table = _pivot(series, stamps, label, table, names, labels, duplicates, problems)
@@ -67,9 +70,11 @@ def flatten_frame(
     return table, stamps, offsets, tuple(names), tuple(labels)
 
 
-def _column(frame: Any, name: str) -> pd.Series:
-    column = frame[name]
-    return column if isinstance(column, pd.Series) else column.to_pandas()
+def column_of(frame: Any, name: str) -> pd.Series:
+    """A column by its name as text: tables made from arrays have numbers for names."""
+    if isinstance(frame, pd.DataFrame):
+        return frame.iloc[:, [str(c) for c in frame.columns].index(name)]
+    return frame[name].to_pandas()
 
 
 def _series_codes(column: pd.Series, id: str, ids, problems: Problems) -> tuple[np.ndarray, list[Hashable]]:
@@ -82,52 +87,67 @@ def _series_codes(column: pd.Series, id: str, ids, problems: Problems) -> tuple[
     names = list(ids)
     if len(set(names)) != len(names):
         problems.add("ids are not unique; name every series once")
-    return pd.Index(names).get_indexer(column) if len(set(names)) == len(names) else np.full(len(column), -1), names
+        return np.full(len(column), -1), names
+    codes = pd.Index(names).get_indexer(column)
+    if (codes < 0).all() and set(map(str, names)) & set(map(str, column.unique())):
+        problems.add(f"none of the ids is in column {id!r}, but their text is; give `ids` as {column.dtype}, as there")
+    return codes, names
 
 
 def _stamps(column: pd.Series, time: str, problems: Problems) -> np.ndarray:
     """Stamps as float64; dates and ISO 8601 text become seconds since 1970."""
+    column = column.infer_objects()
     if pd.api.types.is_numeric_dtype(column):
         return column.to_numpy(dtype=np.float64, na_value=np.nan)
     if pd.api.types.is_timedelta64_dtype(column):
         return column.dt.total_seconds().to_numpy()
-    try:
-        dates = pd.to_datetime(column, utc=True, format=None if column.dtype != object else "ISO8601")
-    except (ValueError, TypeError) as error:
-        problems.add(f"column {time!r} is neither numbers nor dates ({error}); write stamps as numbers or ISO 8601")
-        return np.zeros(len(column))
+    # Only ISO 8601: otherwise "00:07" would be seven minutes past midnight today, and 01/02 January or February.
+    dates = pd.to_datetime(column, utc=True, format="ISO8601", errors="coerce")
+    wrong = column.notna() & dates.isna()
+    if wrong.any():
+        example = repr(column.loc[wrong].iloc[0])
+        problems.add(f"column {time!r} holds {example}; write stamps as numbers, dates, or ISO 8601 text")
+        return np.full(len(column), np.nan)
     epoch = pd.Timestamp("1970-01-01", tz="UTC")
     return ((dates - epoch) / pd.Timedelta(seconds=1)).to_numpy(dtype=np.float64)
 
 
-def _numbers(column: pd.Series, name: str, problems: Problems) -> np.ndarray:
-    try:
-        return pd.to_numeric(column).to_numpy(dtype=np.float64, na_value=np.nan)
-    except (ValueError, TypeError):
-        text = column[pd.to_numeric(column, errors="coerce").isna() & column.notna()]
-        problems.add(f"column {name!r} holds {text.iloc[0]!r}, not a number; convert it or leave it out of the channels")
-        return np.full(len(column), np.nan)
+def numbers_of(column: pd.Series, name: str, problems: Problems) -> np.ndarray:
+    """A column as float64, NaN where it is empty; note what is not a number."""
+    numbers = pd.Series(pd.to_numeric(column, errors="coerce"))
+    wrong = column.notna()
+    if column.dtype.kind not in "mM":  # pandas would turn dates into counts of their unit
+        wrong &= numbers.isna()
+    if wrong.any():
+        example = repr(column.loc[wrong].iloc[0])
+        problems.add(
+            f"column {name!r} holds {example}, not a number, in {wrong.sum()} rows; convert it or leave it out"
+        )
+    return numbers.to_numpy(dtype=np.float64, na_value=np.nan)
 
 
 def _wide_values(frame, other: set[str], channels, problems: Problems):
     if channels is None:
         candidates = [str(c) for c in frame.columns if str(c) not in other]
-        channels = [c for c in candidates if pd.api.types.is_numeric_dtype(_column(frame, c))]
+        channels = [c for c in candidates if pd.api.types.is_numeric_dtype(column_of(frame, c))]
         if not channels:
             problems.add(f"no numeric column besides {listed(sorted(other))}; name the channels with `channels`")
             return np.zeros((len(frame), 0)), None, []
     labels = [str(c) for c in channels]
-    return np.stack([_numbers(_column(frame, c), c, problems) for c in labels], axis=1), None, labels
+    return np.stack([numbers_of(column_of(frame, c), c, problems) for c in labels], axis=1), None, labels
 
 
 def _tidy_values(frame, variable: str, value: str, channels, problems: Problems):
-    column = _column(frame, variable)
-    labels = [str(c) for c in channels] if channels is not None else sorted(column.dropna().astype(str).unique())
-    unknown = [c for c in labels if c not in set(column.dropna().astype(str))] if channels is not None else []
-    if unknown:
+    codes, variables = pd.factorize(column_of(frame, variable))
+    present = [str(v) for v in variables]
+    labels = [str(c) for c in channels] if channels is not None else sorted(set(present))
+    if unknown := [c for c in labels if c not in set(present)]:
         problems.add(f"column {variable!r} never names {listed(unknown)}; correct `channels`")
-    label = pd.Index(labels).get_indexer(column.astype(str))
-    return _numbers(_column(frame, value), value, problems)[:, None], label, labels
+    numbers = numbers_of(column_of(frame, value), value, problems)
+    if nameless := int(((codes < 0) & ~np.isnan(numbers)).sum()):
+        problems.add(f"{nameless} rows have a value but no {variable!r}; name their variable or drop them")
+    label = np.append(pd.Index(labels, dtype=object).get_indexer(present), -1)[codes]  # code -1: the appended -1
+    return numbers[:, None], label, labels
 
 
 def _sorted_wide(series, stamps, table, names, duplicates: str, problems: Problems):
@@ -138,9 +158,8 @@ def _sorted_wide(series, stamps, table, names, duplicates: str, problems: Proble
     if not repeated.any():
         return series, stamps, table
     if duplicates == "error":
-        for i in np.unique(series[repeated]):
-            at = np.flatnonzero(repeated & (series == i))[0]
-            problems.add(f"series {names[i]}: duplicate time stamp {stamps[at]:g}; {_REMEDY}")
+        for i, at in first_in_each(series, repeated):
+            problems.add(f"series {names[i]}: duplicate time stamp {stamps[at]:.15g}; {_REMEDY}")
         return series, stamps, table
     first = np.flatnonzero(~repeated)
     return series[first], stamps[first], merge(table, first, duplicates)
@@ -159,9 +178,9 @@ def _pivot(series, stamps, label, table, names, labels, duplicates: str, problem
     repeated[1:] = ~new_stamp[1:] & (np.diff(label) == 0)
     if repeated.any():
         if duplicates == "error":
-            for i in np.unique(series[repeated]):
-                at = np.flatnonzero(repeated & (series == i))[0]
-                problems.add(f"series {names[i]}, {labels[label[at]]}: several values at time {stamps[at]:g}; {_REMEDY}")
+            for i, at in first_in_each(series, repeated):
+                where = f"series {names[i]}, {labels[label[at]]}"
+                problems.add(f"{where}: several values at time {stamps[at]:.15g}; {_REMEDY}")
             return series, stamps, table
         first = np.flatnonzero(~repeated)
         table = merge(table, first, duplicates)

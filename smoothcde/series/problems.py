@@ -17,6 +17,9 @@ class SeriesError(ValueError):
         heading = "1 problem with the series:" if count == 1 else f"{count} problems with the series:"
         super().__init__("\n".join([heading, *shown]))
 
+    def __reduce__(self):
+        return type(self), (self.problems,)  # by default a pickle would take the message for the list of problems
+
 
 class Problems:
     """Collects findings; `raise_if_any` turns them into one `SeriesError`."""

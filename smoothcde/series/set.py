@@ -1,5 +1,6 @@
 """`SeriesSet`: irregular multivariate series as users hold them."""
 
+from collections import Counter
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -10,7 +11,7 @@ import torch
 from smoothcde.series.arrays import flatten_arrays
 from smoothcde.series.batch import SeriesBatch
 from smoothcde.series.duplicates import Duplicates
-from smoothcde.series.frames import flatten_frame
+from smoothcde.series.frames import column_of, flatten_frame, numbers_of
 from smoothcde.series.padding import pad_with_last
 from smoothcde.series.problems import Problems, listed
 
@@ -75,7 +76,7 @@ class SeriesSet:
             X: `(n, channels, time)`, or `(n, time)` for one channel, or a list with one `(channels, time_i)` or
                 `(time_i,)` per series. NaN means not observed.
             times: None for 0, 1, 2, ...; `(time,)` shared by all; `(n, time)`; or a list with one array per series.
-                A stamp of NaN where nothing is observed is padding and dropped.
+                A stamp of NaN where nothing is observed is padding and dropped. Dates become seconds since 1970.
             static: `(n, features)`, what does not change with time.
             window: `(start, end)`, each a number or one per series: the prediction moment and the beginning of its
                 history. Observations outside are kept, but no batch shows them. Without it, first and last stamp.
@@ -105,7 +106,7 @@ class SeriesSet:
 
         Two forms are read. *Wide*: one row per series and time, one column per channel (`channels`, or every other
         numeric column). *Tidy*: one row per observation, with columns that name the `variable` and hold its `value`;
-        `channels` then picks variables and their order.
+        `channels` then picks variables and their order. A tidy row without a value is no observation, nor a stamp.
 
         Args:
             frame: the table.
@@ -171,7 +172,8 @@ class SeriesSet:
     @property
     def median_step(self) -> float:
         """The median time between neighbouring stamps of a series, 1 where no series has two."""
-        steps = np.delete(np.diff(self.times), self.offsets[1:-1][self.offsets[1:-1] < len(self.times)] - 1)
+        seams = self.offsets[(self.offsets > 0) & (self.offsets < len(self.times))]
+        steps = np.delete(np.diff(self.times), seams - 1)
         return float(np.median(steps)) if len(steps) else 1.0
 
     @property
@@ -202,7 +204,7 @@ class SeriesSet:
             indices: which series, in this order; all by default.
             padding: "own" keeps every series to its own window. "last" continues each series to the length of the
                 set's longest with its last observation, as the paper does (rectilinear padding); the continued stamps
-                are a median step of the set apart.
+                are a median step of the set apart. What a window hides neither counts nor comes back.
             device: where the tensors go.
             dtype: of values and static features; times stay float64.
         """
@@ -210,7 +212,8 @@ class SeriesSet:
             raise ValueError(f"padding is {padding!r}; use any of: 'own', 'last'")
         series = self if indices is None else self[indices]
         if padding == "last":
-            series = pad_with_last(series, length=int(self.lengths.max(initial=0)), step=self.median_step)
+            longest = int(self._inside_window()[1].max(initial=0))
+            series = pad_with_last(series._cropped(), length=longest, step=self.median_step)
         first, lengths = series._inside_window()
         position = np.arange(max(int(lengths.max(initial=0)), 1))
         stamped = position < lengths[:, None]
@@ -224,7 +227,7 @@ class SeriesSet:
         else:
             values, times = np.full((*stamped.shape, self.channels), np.nan), np.zeros(stamped.shape)
         mask = ~np.isnan(values)
-        static = None if series.static is None else torch.as_tensor(series.static, dtype=dtype)
+        static = None if series.static is None else torch.tensor(series.static, dtype=dtype)
         batch = SeriesBatch(
             values=torch.as_tensor(np.where(mask, values, 0.0), dtype=dtype),
             times=torch.as_tensor(times),
@@ -232,7 +235,7 @@ class SeriesSet:
             lengths=torch.as_tensor(lengths),
             start=torch.zeros(len(series), dtype=torch.float64),
             end=torch.as_tensor(series.end - origin),
-            origin=torch.as_tensor(origin),
+            origin=torch.tensor(origin),
             static=static,
         )
         return batch if device is None else batch.to(device)
@@ -244,6 +247,13 @@ class SeriesSet:
         inside = ~before & (self.times <= self.end[owner])
         first = self.offsets[:-1] + np.bincount(owner, weights=before, minlength=len(self)).astype(int)
         return first, np.bincount(owner, weights=inside, minlength=len(self)).astype(int)
+
+    def _cropped(self) -> "SeriesSet":
+        """The same series without the stamps outside their windows."""
+        first, lengths = self._inside_window()
+        stamps = _ranges(first, lengths)
+        offsets = np.concatenate([[0], np.cumsum(lengths)])
+        return replace(self, values=self.values[stamps], times=self.times[stamps], offsets=offsets)
 
     def _finish(self, static: Any, window: tuple[Any, Any] | None) -> "SeriesSet":
         """Attach and check what is said per series rather than per stamp."""
@@ -264,8 +274,8 @@ def _first_and_last(times: np.ndarray, offsets: np.ndarray) -> tuple[np.ndarray,
 def _names(flat, ids, channel_names) -> tuple[tuple[Hashable, ...], tuple[str, ...]]:
     values, _, offsets = flat
     names = tuple(ids) if ids is not None else tuple(range(len(offsets) - 1))
-    channels = tuple(channel_names) if channel_names is not None else tuple(
-        f"channel {c}" for c in range(values.shape[1])
+    channels = (
+        tuple(channel_names) if channel_names is not None else tuple(f"channel {c}" for c in range(values.shape[1]))
     )
     return names, channels
 
@@ -281,7 +291,11 @@ def _declared_window(series: SeriesSet, window, problems: Problems) -> tuple[np.
         return series.start, series.end
     bounds = []
     for name, bound in zip(("start", "end"), window, strict=True):
-        array = np.asarray(bound, dtype=np.float64)
+        try:
+            array = np.asarray(bound, dtype=np.float64)
+        except (TypeError, ValueError):
+            problems.add(f"window {name} is {bound!r}; give numbers, for dates the seconds since 1970")
+            return series.start, series.end
         if array.ndim > 1 or (array.ndim == 1 and len(array) != len(series)):
             problems.add(f"window {name} has shape {array.shape}; give one number, or one per series ({len(series)})")
             return series.start, series.end
@@ -289,9 +303,8 @@ def _declared_window(series: SeriesSet, window, problems: Problems) -> tuple[np.
     start, end = bounds
     wrong = np.flatnonzero(~(np.isfinite(start) & np.isfinite(end) & (start <= end)))
     for i in wrong:
-        problems.add(
-            f"series {series.ids[i]}: window [{start[i]:g}, {end[i]:g}] is not finite with start <= end; correct it"
-        )
+        window = f"[{start[i]:.15g}, {end[i]:.15g}]"
+        problems.add(f"series {series.ids[i]}: window {window} is not finite with start <= end; correct it")
     return start, end
 
 
@@ -299,7 +312,7 @@ def _checked_static(series: SeriesSet, static, problems: Problems) -> tuple[np.n
     if static is None:
         return None, ()
     try:
-        features = np.asarray(static, dtype=np.float64)
+        features = np.array(static, dtype=np.float64)
     except (TypeError, ValueError):
         problems.add("static features are not numbers; encode categories as numbers first")
         return None, ()
@@ -315,15 +328,22 @@ def _checked_static(series: SeriesSet, static, problems: Problems) -> tuple[np.n
 
 def _static_columns(frame: Any, id: str, names: tuple[Hashable, ...]) -> tuple[np.ndarray, tuple[str, ...]]:
     problems = Problems()
+    if not hasattr(frame, "columns"):
+        problems.add(f"static is a {type(frame).__name__}; give a table with the column {id!r} and one per feature")
+        problems.raise_if_any()
     columns = [str(c) for c in frame.columns]
     if id not in columns:
         problems.add(f"the static table has no column {id!r}; its columns are {listed(columns)}")
         problems.raise_if_any()
-    row_of = {name: row for row, name in enumerate(frame[id].to_list())}
+    row_names = column_of(frame, id).to_list()
+    row_of = {name: row for row, name in enumerate(row_names)}
+    if twice := [name for name, count in Counter(row_names).items() if count > 1 and name in names]:
+        problems.add(f"the static table has several rows for series {listed(twice)}; keep one of each")
     if absent := [name for name in names if name not in row_of]:
         problems.add(f"the static table has no row for series {listed(absent)}; add them")
-    problems.raise_if_any()
     features = [c for c in columns if c != id]
+    table = [numbers_of(column_of(frame, c), c, problems) for c in features]
+    problems.raise_if_any()
     rows = [row_of[name] for name in names]
-    table = [np.asarray(frame[c].to_list(), dtype=object)[rows] for c in features]
+    table = [column[rows] for column in table]
     return np.stack(table, axis=1) if table else np.zeros((len(names), 0)), tuple(features)

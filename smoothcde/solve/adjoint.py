@@ -13,6 +13,7 @@ from smoothcde.solve.problem import Problem
 from smoothcde.solve.result import Solution
 from smoothcde.solve.rows import Rows
 from smoothcde.solve.terms import Term
+from smoothcde.solve.windows import WindowedTerm
 
 
 def adjoint_solve(problem: Problem) -> Solution:
@@ -29,7 +30,7 @@ class _Adjoint(torch.autograd.Function):
     """State and requested states as functions of z0, the term's tensors and its parameters."""
 
     @staticmethod
-    def forward(ctx, problem: Problem, kept: dict, z0, count: int, *inputs):  # noqa: D102
+    def forward(ctx, problem: Problem, kept: dict, z0, count: int, *inputs):
         with torch.no_grad():
             solution = march(replace(problem, z0=z0))
         kept["solution"] = solution
@@ -39,7 +40,7 @@ class _Adjoint(torch.autograd.Function):
         return solution.state, states
 
     @staticmethod
-    def backward(ctx, state_gradient, states_gradient):  # noqa: D102
+    def backward(ctx, state_gradient, states_gradient):
         z0, state, states, *inputs = ctx.saved_tensors
         problem = replace(ctx.problem, z0=z0)
         tensors, parameters = inputs[: ctx.count], inputs[ctx.count :]
@@ -62,8 +63,13 @@ class _Sweep:
     def run(self, state: Tensor, states: Tensor, state_gradient: Tensor, states_gradient: Tensor) -> Tensor:
         """The gradient with respect to z0; those of tensors and parameters end up in `totals`."""
         problem = self.problem
-        z, costate, here = state, state_gradient, problem.end
+        # Rows that did not finish stay where they are, without gradient: their way back could not be integrated either.
+        lost = self.solution.codes != 0
+        finished = torch.as_tensor(~lost, device=state.device)[:, None]
+        z, costate, here = state, torch.where(finished, state_gradient, 0.0), problem.end
+        start = np.where(lost, here, problem.start)
         times = problem.times if problem.times is not None else np.zeros((len(here), 0))
+        times = np.where(lost[:, None], here[:, None], times)
         order = np.argsort(-times, axis=1, kind="stable")
         row = torch.arange(len(here), device=z.device)
         for rank in range(times.shape[1]):
@@ -71,15 +77,20 @@ class _Sweep:
             there = np.take_along_axis(times, column[:, None], axis=1)[:, 0]
             _, costate = self._back(z, costate, there, here)
             pick = torch.as_tensor(column, device=z.device)
-            z, costate, here = states[row, pick], costate + states_gradient[row, pick], there
-        return self._back(z, costate, problem.start, here)[1]
+            z = torch.where(finished, states[row, pick], z)
+            costate = torch.where(finished, costate + states_gradient[row, pick], 0.0)
+            here = there
+        return self._back(z, costate, start, here)[1]
 
     def _back(self, z: Tensor, costate: Tensor, start: np.ndarray, end: np.ndarray) -> tuple[Tensor, Tensor]:
         """State and costate at `start`, from those at `end`."""
-        term = _AdjointTerm(self, self.problem.term, start, end)
+        problem = self.problem
+        # Rows that share steps must not run on beyond `start` while others are still on their way.
+        halting = WindowedTerm.where_needed(problem.term, start, end, problem.unit_of_row, z.device)
+        term = _AdjointTerm(self, halting, end)
         # Backwards in time is forwards in s = end - t.
         backwards = replace(
-            self.problem, term=term, z0=torch.cat([z, costate], dim=1), start=np.zeros_like(end), end=end - start, times=None
+            problem, term=term, z0=torch.cat([z, costate], dim=1), start=np.zeros_like(end), end=end - start, times=None
         )
         with torch.no_grad():
             solution = march(backwards, listener=term.tape)
@@ -105,9 +116,7 @@ class _Tape:
             return
         outputs, cotangents = zip(*used, strict=True)
         # The selection of rows is part of many steps' graphs, so no step may free it.
-        found = torch.autograd.grad(
-            outputs, [x for x, _ in wanted], cotangents, allow_unused=True, retain_graph=True
-        )
+        found = torch.autograd.grad(outputs, [x for x, _ in wanted], cotangents, allow_unused=True, retain_graph=True)
         for (_, total), gradient in zip(wanted, found, strict=True):
             if gradient is not None:
                 total += gradient
@@ -116,19 +125,19 @@ class _Tape:
 class _AdjointTerm(Term):
     """d/ds of (z, a) with s = end - t: z runs back along itself, a' = a^T df/dz."""
 
-    def __init__(self, sweep: _Sweep, term: Term, start: np.ndarray, end: np.ndarray):
+    def __init__(self, sweep: _Sweep, term: Term, end: np.ndarray):
         self.tape = _Tape(sweep)
         self._end = torch.as_tensor(end, device=sweep.problem.z0.device)
         self._knots = term.knots
         with torch.enable_grad():
             self._term = term.with_tensors(sweep.tensors)
 
-    def controls(self, times: Tensor) -> Tensor:
+    def controls(self, times: Tensor) -> Any:
         """Those of the forward term, with a graph."""
         with torch.enable_grad():
             return self._term.controls(self._end[:, None] - times)
 
-    def slope(self, z: Tensor, controls: Tensor, stage: int, rows: Rows) -> Tensor:
+    def slope(self, z: Tensor, controls: Any, stage: int, rows: Rows) -> Tensor:
         """(-f, a^T df/dz), and a note on the tape."""
         state, costate = z.chunk(2, dim=1)
         with torch.enable_grad():

@@ -34,8 +34,8 @@ class IntegralController:
 class PIController:
     """h <- h clip(safety ratio^(-a) previous^b, 0.2, 10): the last accepted error damps the next step size.
 
-    Exponents a = 1/order - 0.75 b (Hairer, Norsett and Wanner, "Solving ordinary differential equations I", IV.2). Rejected
-    steps shrink by the integral rule, for which the past has no say.
+    Exponents a = 1/order - 0.75 b (Hairer, Norsett and Wanner, "Solving ordinary differential equations I", IV.2).
+    Rejected steps shrink by the integral rule, for which the past has no say.
     """
 
     safety: float = 0.9

@@ -55,7 +55,8 @@ def integrate(
         gradient: "backprop", "checkpoint" or "adjoint". All three reach everything the term depends on; step sizes and
             windows are not differentiated.
         max_steps: tried steps per row.
-        throw: raise `SolveError` if any row does not finish; otherwise `Solution.status` tells.
+        throw: raise `SolveError` if any row does not finish; otherwise `Solution.status` tells. The adjoint gives
+            unfinished rows no gradient.
     """
     options = SolverOptions(solver, rtol, atol, step_control, knots, gradient, max_steps)
     problem = Problem.of(term, z0, start, end, times, views, options)

@@ -13,6 +13,7 @@ from smoothcde.solve.problem import Problem
 from smoothcde.solve.result import Solution, Stats, Trace
 from smoothcde.solve.start import first_step
 from smoothcde.solve.step import Dense, Step, take_step
+from smoothcde.solve.windows import WindowedTerm
 
 CROWDED = 0.75
 """Finished rows are cleared away when fewer than this share of the rows present still run: copies cost, too."""
@@ -58,7 +59,10 @@ class _March:
         # A slope may be reused across steps only where it is continuous, and where nobody needs it recomputed.
         self.reuses = not self.lands and listener is None
 
-        self.term, self.present = problem.term, problem.rows
+        self.term = WindowedTerm.where_needed(
+            problem.term, problem.start, problem.end, self.unit_of_row, problem.z0.device
+        )
+        self.present = problem.rows
         self.z = problem.z0
         self.slope: Tensor | None = None
         self.left: list[tuple[np.ndarray, Tensor]] = []
@@ -141,7 +145,7 @@ class _March:
     def _without(self, proposal: Proposal, dense: Dense | None, failed: np.ndarray) -> Step:
         """The same step with the failed units standing still: an infinity left in the graph would turn zero gradients
         into NaN.
-        """  # noqa: D205
+        """
         size = np.where(failed, 0.0, proposal.size)
         end = np.where(failed, proposal.begin, proposal.end)
         counted = self.clock.nfe.copy()
@@ -204,6 +208,8 @@ class _March:
         units = self.unit_of_row[self.present.index]
         times = self.problem.times[self.present.index]
         begin, end = proposal.begin[units][:, None], proposal.end[units][:, None]
+        # A row's own start was noted at the outset, though a unit may reach it later.
+        begin = np.maximum(begin, self.problem.start[self.present.index][:, None])
         position, column = np.nonzero((times > begin) & (times <= end))
         if not len(position):
             return None, None
@@ -252,4 +258,3 @@ class _March:
         row = self._to_device(np.concatenate([r for r, _, _ in self.wanted]), torch.long)
         column = self._to_device(np.concatenate([c for _, c, _ in self.wanted]), torch.long)
         return states.index_put((row, column), torch.cat([s for _, _, s in self.wanted]))
-

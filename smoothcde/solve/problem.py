@@ -11,7 +11,7 @@ from torch import Tensor
 from smoothcde.solve.options import SolverOptions
 from smoothcde.solve.rows import Rows
 from smoothcde.solve.tableaus import TABLEAUS, Tableau
-from smoothcde.solve.terms import ODETerm, Term
+from smoothcde.solve.terms import Term
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,12 +51,6 @@ class Problem:
         if (wrong := np.flatnonzero(~(begin <= finish))).size:
             raise ValueError(f"row {wrong[0]} ends at {finish[wrong[0]]:g}, before its start {begin[wrong[0]]:g}")
         wanted = None if times is None else _wanted(times, begin, finish)
-        unequal = np.ptp(begin) > 0 or np.ptp(finish) > 0 if count else False
-        if options.step_control == "joint" and unequal and isinstance(term, ODETerm):
-            raise ValueError(
-                'step_control="joint" integrates all rows over one common interval, which changes an ODE whose rows have '
-                'own windows; use step_control="row"'
-            )
         return cls(term, z0, begin, finish, wanted, Rows.all(count, views), options)
 
     @property

@@ -2,6 +2,7 @@
 
 import enum
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import numpy as np
 from jaxtyping import Float
@@ -118,5 +119,5 @@ class Trace:
         units, times = np.concatenate(self._units), np.concatenate(self._times)
         order = np.argsort(units, kind="stable")
         edges = np.searchsorted(units[order], np.arange(units.max(initial=-1) + 2))
-        per_unit = [times[order[a:b]] for a, b in zip(edges[:-1], edges[1:], strict=True)]
+        per_unit = [times[order[a:b]] for a, b in pairwise(edges)]
         return [per_unit[unit] for unit in self._unit_of_row]

@@ -24,7 +24,7 @@ class Rows:
     @classmethod
     def all(cls, rows: int, views: int = 1) -> "Rows":
         """Every row of a batch."""
-        if rows % views:
+        if views < 1 or rows % views:
             raise ValueError(f"{rows} rows cannot be {views} views of equally many series; rows must be views * series")
         return cls(rows // views, views, np.arange(rows))
 

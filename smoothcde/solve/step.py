@@ -16,13 +16,13 @@ class _Combine(torch.autograd.Function):
     """z + h sum_j c_j k_j as one node of the graph; plain operations would keep one intermediate per slope."""
 
     @staticmethod
-    def forward(ctx, z, h, coefficients, *slopes):  # noqa: D102
+    def forward(ctx, z, h, coefficients, *slopes):
         ctx.save_for_backward(h)
         ctx.coefficients = coefficients
         return _combine(z, h, coefficients, slopes)
 
     @staticmethod
-    def backward(ctx, gradient):  # noqa: D102
+    def backward(ctx, gradient):
         (h,) = ctx.saved_tensors
         scaled = gradient * h
         return gradient, None, None, *(scaled * c if c else None for c in ctx.coefficients)
@@ -75,7 +75,7 @@ def take_step(
     tolerances: tuple[float, float],
     dense: Dense | None,
 ) -> Step:
-    """Try one step. `first` is the slope at its beginning if known; `times` are those of the stages still to evaluate."""
+    """Try one step. `first` is the slope at its beginning if known; `times` are of the stages still to evaluate."""
     controls = term.controls(times)
     slopes = [] if first is None else [first]
     known = len(slopes)

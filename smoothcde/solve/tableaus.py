@@ -134,8 +134,8 @@ TSIT5 = _tableau(
     ],
 )
 
-# Prince and Dormand (1981), "High order embedded Runge-Kutta formulae", RK8(7)13M, made FSAL by a 14th evaluation; the dense
-# output's constants are those of torchdiffeq.
+# Prince and Dormand (1981), "High order embedded Runge-Kutta formulae", RK8(7)13M, made FSAL by a 14th evaluation; the
+# dense output's constants are those of torchdiffeq.
 DOPRI8 = _tableau(
     "dopri8",
     8,

@@ -1,4 +1,4 @@
-"""What is integrated: the right-hand side of a differential equation, split into what depends on time alone and the rest."""
+"""What is integrated: the right-hand side of a differential equation, with what depends on time alone kept apart."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
@@ -21,12 +21,12 @@ class Term(ABC):
     """
 
     @abstractmethod
-    def controls(self, times: Float64[Tensor, "rows stages"]) -> Tensor:
+    def controls(self, times: Float64[Tensor, "rows stages"]) -> Any:
         """What `slope` needs of the times, `[rows, stages, ...]`."""
 
     @abstractmethod
     def slope(
-        self, z: Float[Tensor, "rows hidden"], controls: Tensor, stage: int, rows: Rows
+        self, z: Float[Tensor, "rows hidden"], controls: Any, stage: int, rows: Rows
     ) -> Float[Tensor, "rows hidden"]:
         """dz/dt at a stage."""
 

@@ -1,0 +1,39 @@
+"""Channel-wise standardisation with statistics of the training series only."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from smoothcde.series import SeriesSet
+
+
+@dataclass(frozen=True, eq=False)
+class ChannelScaler:
+    """(x - mean) / scale per channel, over what was observed.
+
+    A channel that never varies, or was never observed, is only centred.
+    """
+
+    mean: np.ndarray
+    scale: np.ndarray
+
+    @classmethod
+    def fit(cls, series: SeriesSet) -> "ChannelScaler":
+        """Statistics of a set of series."""
+        observed = np.isfinite(series.values)
+        count = np.maximum(observed.sum(axis=0), 1)
+        mean = np.where(observed, series.values, 0.0).sum(axis=0) / count
+        variance = (np.where(observed, series.values - mean, 0.0) ** 2).sum(axis=0) / count
+        scale = np.sqrt(variance)
+        # A constant channel has a spread of rounding size, not exactly zero.
+        return cls(mean, np.where(scale > 1e-12 * np.maximum(np.abs(mean), 1e-300), scale, 1.0))
+
+    def transform(self, series: SeriesSet) -> SeriesSet:
+        """Standardised series."""
+        if series.channels != len(self.mean):
+            raise ValueError(f"the scaler knows {len(self.mean)} channels; the series have {series.channels}")
+        return replace(series, values=(series.values - self.mean) / self.scale)
+
+    def inverse(self, series: SeriesSet) -> SeriesSet:
+        """Series in their original units."""
+        return replace(series, values=series.values * self.scale + self.mean)

@@ -1,0 +1,105 @@
+"""Which observations each view listens to: encoders, queries, and how alike the views are."""
+
+import math
+from typing import Literal
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from smoothcde.paths import fill_linear
+from smoothcde.series import SeriesBatch
+
+EncoderInputs = Literal["values", "values+mask+gap"]
+
+
+def context_width(channels: int, inputs: EncoderInputs) -> int:
+    """Features per stamp that an encoder sees."""
+    if inputs not in ("values", "values+mask+gap"):
+        raise ValueError(f"encoder_inputs is {inputs!r}; use any of: 'values', 'values+mask+gap'")
+    return channels if inputs == "values" else 2 * channels + 1
+
+
+def encoder_features(batch: SeriesBatch, inputs: EncoderInputs, time_scale: float) -> Float[Tensor, "n length features"]:
+    """What an encoder sees at each stamp.
+
+    "values": the observations, missing ones filled by straight lines. "values+mask+gap": also what was observed, and the
+    time since the stamp before, in units of the time scale. Fixed when a model is built, never by the batch at hand.
+    """
+    values = fill_linear(batch).to(batch.dtype)
+    if inputs == "values":
+        return values
+    gap = torch.diff(batch.times, dim=1, prepend=batch.times[:, :1]) / time_scale
+    return torch.cat([values, batch.mask.to(batch.dtype), gap[:, :, None].to(batch.dtype)], dim=2)
+
+
+class ConvEncoder(nn.Module):
+    """Two convolutions of width 3 over the stamps, ReLU after each: the C of MVC-CDE.
+
+    Both ends of a series repeat its own first and last stamp's features, whatever the padding of its batch.
+    """
+
+    def __init__(self, features: int, width: int = 128):
+        super().__init__()
+        self.layers = nn.ModuleList([nn.Conv1d(features, width, 3), nn.Conv1d(width, width, 3)])
+
+    def forward(
+        self, features: Float[Tensor, "n length features"], batch: SeriesBatch
+    ) -> Float[Tensor, "n length width"]:
+        """Context of each stamp; padding holds something finite."""
+        length = features.shape[1]
+        within = torch.arange(length, device=features.device).minimum((batch.lengths[:, None] - 1).clamp(min=0))
+        ragged = bool((batch.lengths < length).any())
+        x = features.mT
+        for layer in self.layers:
+            if ragged:
+                x = x.gather(2, within[:, None, :].expand(-1, x.shape[1], -1))
+            x = torch.relu(layer(nn.functional.pad(x, (1, 1), mode="replicate")))
+        return x.mT
+
+
+class QueryAttention(nn.Module):
+    """alpha_{m,k} = softmax_k(q_m^T u_k / sqrt(d)) with a learnt query q_m ~ N(0, 1) per view (the paper's eq. 3).
+
+    The softmax runs over the stamps where anything was observed; all others get a weight of exactly zero.
+    """
+
+    def __init__(self, views: int, width: int, scaled: bool = True):
+        super().__init__()
+        self.queries = nn.Parameter(torch.randn(views, width))
+        self.scale = 1 / math.sqrt(width) if scaled else 1.0
+
+    def forward(
+        self, context: Float[Tensor, "n length width"], batch: SeriesBatch
+    ) -> Float[Tensor, "n views length"]:
+        """Weights of each view over the stamps; all zero for a series without observations."""
+        scores = self.queries @ context.mT * self.scale
+        observed = batch.observed[:, None, :]
+        nothing = ~observed.any(dim=2, keepdim=True)
+        weights = torch.softmax(scores.masked_fill(~observed, -torch.inf).masked_fill(nothing, 0.0), dim=2)
+        return weights * observed
+
+
+def view_similarity(weights: Float[Tensor, "n views length"]) -> Float[Tensor, "n views views"]:
+    """Cosine similarity of every two views' attention."""
+    unit = nn.functional.normalize(weights, dim=2, eps=1e-12)
+    return unit @ unit.mT
+
+
+def largest_similarity(weights: Float[Tensor, "n views length"]) -> Float[Tensor, ""]:
+    """The largest pairwise cosine of a series' views, averaged over series; 0 for a single view."""
+    views = weights.shape[1]
+    if views < 2:
+        return weights.new_zeros(())
+    own = torch.eye(views, dtype=torch.bool, device=weights.device)
+    return view_similarity(weights).masked_fill(own, -torch.inf).amax(dim=(1, 2)).mean()
+
+
+def diversity_penalty(weights: Float[Tensor, "n views length"]) -> Float[Tensor, ""]:
+    """The mean pairwise cosine of a series' views: what a head-diversity regulariser adds to the loss."""
+    views = weights.shape[1]
+    if views < 2:
+        return weights.new_zeros(())
+    similarity = view_similarity(weights)
+    apart = similarity.sum(dim=(1, 2)) - similarity.diagonal(dim1=1, dim2=2).sum(dim=1)
+    return (apart / (views * (views - 1))).mean()

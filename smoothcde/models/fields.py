@@ -1,0 +1,63 @@
+"""Vector fields f of controlled differential equations, one set of weights per view."""
+
+import math
+from typing import Literal
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from smoothcde.solve import Rows
+
+Activation = Literal["tanh", "relu"]
+ACTIVATIONS = {"tanh": torch.tanh, "relu": torch.relu}
+
+
+class ViewLinear(nn.Module):
+    """An affine layer per view, applied to rows in view-major order."""
+
+    def __init__(self, views: int, inputs: int, outputs: int):
+        super().__init__()
+        bound = 1 / math.sqrt(inputs)
+        self.weight = nn.Parameter(torch.empty(views, inputs, outputs).uniform_(-bound, bound))
+        self.bias = nn.Parameter(torch.empty(views, outputs).uniform_(-bound, bound))
+
+    def forward(self, x: Float[Tensor, "rows inputs"], rows: Rows) -> Float[Tensor, "rows outputs"]:
+        """Each slice of rows through its own view's weights."""
+        sizes = rows.sizes
+        if len(sizes) == 1:
+            return torch.addmm(self.bias[0], x, self.weight[0])
+        if len(set(sizes)) == 1:
+            slices = x.view(len(sizes), sizes[0], -1)
+            return torch.baddbmm(self.bias[:, None], slices, self.weight).flatten(0, 1)
+        parts = zip(x.split(sizes), self.bias, self.weight, strict=True)
+        return torch.cat([torch.addmm(bias, part, weight) for part, bias, weight in parts])
+
+
+class TanhField(nn.Module):
+    """f(z) = tanh(W2 act(W1 z + b1) + b2), a hidden x channels matrix bounded entry by entry (the paper's field).
+
+    Only its product with dX/dt is ever needed; `matrix` is there to look at.
+    """
+
+    def __init__(self, views: int, hidden: int, channels: int, width: int = 128, activation: Activation = "tanh"):
+        super().__init__()
+        if activation not in ACTIVATIONS:
+            raise ValueError(f"activation is {activation!r}; use any of: {', '.join(map(repr, ACTIVATIONS))}")
+        self.hidden, self.channels, self.activation = hidden, channels, activation
+        self.inner = ViewLinear(views, hidden, width)
+        self.outer = ViewLinear(views, width, channels * hidden)
+
+    def product(
+        self, z: Float[Tensor, "rows hidden"], dx: Float[Tensor, "rows channels"], rows: Rows
+    ) -> Float[Tensor, "rows hidden"]:
+        """f(z) dx."""
+        return torch.bmm(dx[:, None, :], self._transposed(z, rows))[:, 0]
+
+    def matrix(self, z: Float[Tensor, "rows hidden"], rows: Rows) -> Float[Tensor, "rows hidden channels"]:
+        """f(z)."""
+        return self._transposed(z, rows).mT
+
+    def _transposed(self, z: Tensor, rows: Rows) -> Float[Tensor, "rows channels hidden"]:
+        inner = ACTIVATIONS[self.activation](self.inner(z, rows))
+        return torch.tanh(self.outer(inner, rows)).view(-1, self.channels, self.hidden)

@@ -1,0 +1,112 @@
+"""A neural CDE along one path per series, of any kind and without attention."""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from smoothcde.models.bandwidths import Bandwidths
+from smoothcde.models.cde import CDEModel, check_channels
+from smoothcde.paths import (
+    GPPath,
+    HermitePath,
+    JoinedPath,
+    KernelPath,
+    LinearPath,
+    NaturalCubicPath,
+    Path,
+    RectilinearPath,
+    SmoothingSplinePath,
+)
+from smoothcde.series import SeriesBatch
+
+INTERPOLANTS = {
+    "linear": LinearPath,
+    "hermite": HermitePath,
+    "cubic": NaturalCubicPath,
+    "smoothing-spline": SmoothingSplinePath,
+}
+SMOOTHERS = ("kernel", "gp")
+PATHS = (*INTERPOLANTS, "rectilinear", *SMOOTHERS)
+
+
+class NeuralCDE(CDEModel):
+    """dz = f(z) dX along one path per series: the baseline on exact interpolants, and single-path smoothing.
+
+    ```python
+    model = NeuralCDE(path="cubic", channels=3, outputs=20, hidden=604)
+    logits = model(series.batch())
+    ```
+
+    Args:
+        path: "linear", "rectilinear", "hermite", "cubic", "smoothing-spline", "kernel" or "gp".
+        channels: of the series.
+        outputs: of the readout.
+        bandwidth: fraction of `time_scale`, for "kernel" and "gp".
+        noise: sigma of the Gaussian process.
+        kernel: of the kernel path.
+        smoothing: penalty per observation of the smoothing spline.
+        learn_bandwidth: train the bandwidth with the model.
+        count_channels: append how often each channel was observed so far.
+        count_scale: unit of those counts.
+        settings: `hidden`, `width`, `activation`, `static`, `time_scale`, `time_channel`, `options`, see `CDEModel`.
+    """
+
+    def __init__(
+        self,
+        *,
+        path: str,
+        channels: int,
+        outputs: int,
+        bandwidth: float = 0.1,
+        noise: float = 0.01,
+        kernel: str = "gaussian",
+        smoothing: float = 0.5,
+        learn_bandwidth: bool = False,
+        count_channels: bool = False,
+        count_scale: float = 0.1,
+        **settings: Any,
+    ):
+        if path not in PATHS:
+            raise ValueError(f"path is {path!r}; use any of: {', '.join(map(repr, PATHS))}")
+        path_channels = channels * (1 + count_channels) + (path == "rectilinear")
+        if path == "rectilinear":
+            settings["time_channel"] = False  # it always brings its own
+        super().__init__(views=1, path_channels=path_channels, outputs=outputs, **settings)
+        self.path, self.channels = path, channels
+        self.kernel, self.noise, self.smoothing = kernel, noise, smoothing
+        self.count_scale = count_scale if count_channels else None
+        if path in SMOOTHERS:
+            self.bandwidths = Bandwidths((bandwidth,), self.time_scale, learn_bandwidth)
+
+    def smooth(self, batch: SeriesBatch) -> tuple[Path, Tensor | None, Tensor]:
+        """One path per series; no attention, no penalty."""
+        check_channels(batch, self.channels)
+        path = self._fit(batch)
+        if self.count_scale is not None:
+            path = JoinedPath.of(path, self._counts(batch.counts(self.count_scale)))
+        return path, None, torch.zeros((), dtype=batch.dtype, device=batch.device)
+
+    def _fit(self, batch: SeriesBatch) -> Path:
+        if self.path == "gp":
+            nodes = self.bandwidths.nodes(float(batch.end.max()) if len(batch) else 0.0)
+            return GPPath.fit(batch, self.bandwidths.values, self.noise, nodes=nodes)
+        if self.path == "kernel":
+            return KernelPath.fit(batch, self.bandwidths.values, kernel=self.kernel)
+        if self.path == "smoothing-spline":
+            return SmoothingSplinePath.fit(batch, self.smoothing)
+        if self.path == "rectilinear":
+            return RectilinearPath.fit(batch, self.time_scale)
+        return INTERPOLANTS[self.path].fit(batch)
+
+    def _counts(self, counts: SeriesBatch) -> Path:
+        if self.path in SMOOTHERS:
+            return KernelPath.fit(counts, self.bandwidths.values)
+        if self.path == "rectilinear":
+            return _without_time(RectilinearPath.fit(counts, self.time_scale))
+        return (NaturalCubicPath if self.path == "smoothing-spline" else INTERPOLANTS[self.path]).fit(counts)
+
+
+def _without_time(path: RectilinearPath) -> RectilinearPath:
+    """A rectilinear path less its own time channel, to stand beside one that has it."""
+    return path.with_tensors([path.coefficients[..., :-1]])
