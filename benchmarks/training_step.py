@@ -97,7 +97,12 @@ def main() -> None:
 
     seconds = interleaved({name: step(name) for name in models}, ROUNDS)
     passes = interleaved({name: inference(name) for name in models}, ROUNDS)
-    report = {"data": source, "threads": torch.get_num_threads(), "torch": torch.__version__, "machine": platform.machine()}
+    report = {
+        "data": source,
+        "threads": torch.get_num_threads(),
+        "torch": torch.__version__,
+        "machine": platform.machine(),
+    }
     report |= {"compared": compared}
     for what, timed in (("training step", seconds), ("inference", passes)):
         medians = {name: median(values) for name, values in timed.items()}

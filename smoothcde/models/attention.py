@@ -20,7 +20,9 @@ def context_width(channels: int, inputs: EncoderInputs) -> int:
     return channels if inputs == "values" else 2 * channels + 1
 
 
-def encoder_features(batch: SeriesBatch, inputs: EncoderInputs, time_scale: float) -> Float[Tensor, "n length features"]:
+def encoder_features(
+    batch: SeriesBatch, inputs: EncoderInputs, time_scale: float
+) -> Float[Tensor, "n length features"]:
     """What an encoder sees at each stamp.
 
     "values": the observations, missing ones filled by straight lines. "values+mask+gap": also what was observed, and the
@@ -69,9 +71,7 @@ class QueryAttention(nn.Module):
         self.queries = nn.Parameter(torch.randn(views, width))
         self.scale = 1 / math.sqrt(width) if scaled else 1.0
 
-    def forward(
-        self, context: Float[Tensor, "n length width"], batch: SeriesBatch
-    ) -> Float[Tensor, "n views length"]:
+    def forward(self, context: Float[Tensor, "n length width"], batch: SeriesBatch) -> Float[Tensor, "n views length"]:
         """Weights of each view over the stamps; all zero for a series without observations."""
         scores = self.queries @ context.mT * self.scale
         observed = batch.observed[:, None, :]

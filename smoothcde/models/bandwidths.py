@@ -49,7 +49,9 @@ class Bandwidths(nn.Module):
         super().__init__()
         start = torch.tensor([float(f) for f in fractions], dtype=torch.float64)
         if not len(start) or not bool(((start > 0) & start.isfinite()).all()):
-            raise ValueError(f"bandwidths are {tuple(fractions)}; give one positive fraction of the time scale per view")
+            raise ValueError(
+                f"bandwidths are {tuple(fractions)}; give one positive fraction of the time scale per view"
+            )
         if not time_scale > 0:
             raise ValueError(f"time_scale is {time_scale}; give the longest span of the training series")
         self.time_scale, self.learn = float(time_scale), learn

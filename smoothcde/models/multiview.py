@@ -74,7 +74,10 @@ class MultiViewCDE(CDEModel):
         count_scale: float = 0.1,
         **settings: Any,
     ):
-        for name, value, allowed in (("smoother", smoother, ("gp", "kernel")), ("encoder", encoder, ("conv", "identity"))):
+        for name, value, allowed in (
+            ("smoother", smoother, ("gp", "kernel")),
+            ("encoder", encoder, ("conv", "identity")),
+        ):
             if value not in allowed:
                 raise ValueError(f"{name} is {value!r}; use any of: {', '.join(map(repr, allowed))}")
         if not noise > 0:
@@ -89,7 +92,9 @@ class MultiViewCDE(CDEModel):
         self._noise = noise
         context = context_width(channels, encoder_inputs)
         self.encoder = ConvEncoder(context, encoder_width) if encoder == "conv" else None
-        self.attention = QueryAttention(len(bandwidths), encoder_width if encoder == "conv" else context, scaled_queries)
+        self.attention = QueryAttention(
+            len(bandwidths), encoder_width if encoder == "conv" else context, scaled_queries
+        )
 
     @property
     def noise(self) -> Any:
@@ -113,4 +118,3 @@ class MultiViewCDE(CDEModel):
             path = JoinedPath.of(path, KernelPath.fit(batch.counts(self.count_scale), bandwidth))
         penalty = self.diversity * diversity_penalty(weights) if self.diversity else weights.new_zeros(())
         return path, weights, penalty
-

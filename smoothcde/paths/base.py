@@ -171,5 +171,7 @@ def view_weights(weights: Tensor | None, batch: SeriesBatch) -> int:
         return 1
     n, length = batch.values.shape[:2]
     if weights.ndim != 3 or weights.shape[0] != n or weights.shape[2] != length:
-        raise ValueError(f"weights have shape {tuple(weights.shape)}; expected [n, views, length] = [{n}, views, {length}]")
+        raise ValueError(
+            f"weights have shape {tuple(weights.shape)}; expected [n, views, length] = [{n}, views, {length}]"
+        )
     return weights.shape[1]

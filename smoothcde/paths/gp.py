@@ -206,7 +206,9 @@ def _on_unit_window(t: Tensor, start: Tensor, end: Tensor) -> Tensor:
     return 2 * (t - start) / torch.where(window > 0, window, 1.0) - 1
 
 
-def precision_of(batch: SeriesBatch, noise: Tensor, weights: Tensor | None) -> Float64[Tensor, "views n channels length"]:
+def precision_of(
+    batch: SeriesBatch, noise: Tensor, weights: Tensor | None
+) -> Float64[Tensor, "views n channels length"]:
     """1 / Sigma per view, series, channel and stamp; zero where a channel was not observed."""
     observed = batch.mask.mT.double()
     if weights is None:

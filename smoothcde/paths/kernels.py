@@ -31,9 +31,7 @@ KERNELS = {
     "laplacian": Kernel(lambda u: -u.abs(), lambda u: -torch.sign(u)),
     "cauchy": Kernel(lambda u: -torch.log1p(u**2), lambda u: -2 * u / (1 + u**2)),
     "epanechnikov": Kernel(lambda u: (1 - u**2).clamp(min=0.0), lambda u: -2 * u * (u.abs() < 1), compact=True),
-    "tricube": Kernel(
-        _tricube, lambda u: -9 * u * u.abs() * (1 - u.abs() ** 3).clamp(min=0.0) ** 2, compact=True
-    ),
+    "tricube": Kernel(_tricube, lambda u: -9 * u * u.abs() * (1 - u.abs() ** 3).clamp(min=0.0) ** 2, compact=True),
 }
 
 

@@ -35,4 +35,3 @@ class LinearPath(PiecewisePath):
     def knots(self) -> Float64[Tensor, "rows knots"]:
         """Every stamp strictly inside the window, and the first and last one where the window is wider."""
         return inner_knots(self.grid, self.start, self.end)
-

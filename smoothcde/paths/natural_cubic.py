@@ -30,13 +30,13 @@ class NaturalCubicPath(PiecewisePath):
         return cls.through(batch, fill_linear(batch))
 
     @classmethod
-    def through(
-        cls: type[AnySpline], batch: SeriesBatch, values: Float64[Tensor, "n length channels"]
-    ) -> AnySpline:
+    def through(cls: type[AnySpline], batch: SeriesBatch, values: Float64[Tensor, "n length channels"]) -> AnySpline:
         """The spline through `values` at the batch's observed stamps (and the stamps filled at both ends)."""
         grid, pieces, _ = stamp_grid(batch)
         coefficients = spline_pieces(batch.times, values, _spline_knots(batch), batch.lengths)
-        return cls(start=batch.start, end=batch.end, grid=grid, pieces=pieces, coefficients=coefficients.to(batch.dtype))
+        return cls(
+            start=batch.start, end=batch.end, grid=grid, pieces=pieces, coefficients=coefficients.to(batch.dtype)
+        )
 
 
 def _spline_knots(batch: SeriesBatch) -> Bool[Tensor, "n length channels"]:

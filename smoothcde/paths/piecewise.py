@@ -61,7 +61,9 @@ class PiecewisePath(Path):
         return value if order == 0 else value * between[:, :, None].to(self.dtype)
 
 
-def stamp_grid(batch: SeriesBatch) -> tuple[Float64[Tensor, "n corners"], Int[Tensor, "n"], Float64[Tensor, "n pieces"]]:
+def stamp_grid(
+    batch: SeriesBatch,
+) -> tuple[Float64[Tensor, "n corners"], Int[Tensor, "n"], Float64[Tensor, "n pieces"]]:
     """The batch's stamps as a grid of at least one piece, how many pieces count, and their widths (1 for padding)."""
     grid = batch.times if batch.times.shape[1] > 1 else batch.times.repeat(1, 2)
     width = grid.diff(dim=1)

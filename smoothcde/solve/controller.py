@@ -1,11 +1,12 @@
 """How the next step size follows from the error of the last."""
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
 
+@runtime_checkable
 class Controller(Protocol):
     """Factors from one step size to the next, for many units at once."""
 

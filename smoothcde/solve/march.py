@@ -1,6 +1,6 @@
 """The loop: propose a step, take it, settle it, let finished rows leave."""
 
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -19,6 +19,7 @@ CROWDED = 0.75
 """Finished rows are cleared away when fewer than this share of the rows present still run: copies cost, too."""
 
 
+@runtime_checkable
 class Listener(Protocol):
     """Told of every step, for quadratures along the way."""
 

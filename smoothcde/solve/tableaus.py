@@ -45,7 +45,7 @@ def _tableau(name: str, order: int, nodes, stages, lower, dense) -> Tableau:
     return Tableau(name, order, np.array([0.0, *nodes]), stages, error, np.array(dense, dtype=np.float64))
 
 
-def _expanded(*factors: tuple[float, ...]) -> list[float]:
+def _expanded(*factors: tuple[float | int, ...]) -> list[float]:
     """Coefficients of theta, theta^2, ... of a product of polynomials, each given lowest power first."""
     product = Polynomial([1.0])
     for factor in factors:
@@ -65,7 +65,8 @@ BOSH3 = _tableau(
 )
 
 # Dormand and Prince (1980), "A family of embedded Runge-Kutta formulae", with the error weights and the quartic dense
-# output of Shampine (1986), "Some practical Runge-Kutta formulas": torchdiffeq's and SciPy's constants.
+# output of Shampine (1986), "Some practical Runge-Kutta formulas": torchdiffeq's constants, and SciPy's except for the
+# error weights, which are two thirds of SciPy's.
 DOPRI5 = _tableau(
     "dopri5",
     5,

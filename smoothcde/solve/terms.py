@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, Self
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Float, Float64
@@ -31,7 +31,7 @@ class Term(ABC):
         """dz/dt at a stage."""
 
     @abstractmethod
-    def select(self, positions: Tensor) -> Self:
+    def select(self, positions: Tensor) -> "Term":
         """The term of the rows at the given positions."""
 
     @property
@@ -44,7 +44,7 @@ class Term(ABC):
         """Per-row tensors that the right-hand side depends on, for the adjoint."""
 
     @abstractmethod
-    def with_tensors(self, tensors: Sequence[Tensor]) -> Self:
+    def with_tensors(self, tensors: Sequence[Tensor]) -> "Term":
         """The same term on other tensors, in the order of `tensors()`."""
 
     @abstractmethod
@@ -52,6 +52,7 @@ class Term(ABC):
         """Parameters shared by all rows, for the adjoint."""
 
 
+@runtime_checkable
 class Field(Protocol):
     """The vector field f of a controlled differential equation.
 
@@ -82,7 +83,7 @@ class ControlTerm(Term):
         """f(z) dX/dt."""
         return self.field.product(z, controls[:, stage], rows)
 
-    def select(self, positions: Tensor) -> Self:
+    def select(self, positions: Tensor) -> "ControlTerm":
         """The same field along the paths of the given rows."""
         return replace(self, path=self.path.select(positions))
 
@@ -96,7 +97,7 @@ class ControlTerm(Term):
         """The path's."""
         return self.path.tensors()
 
-    def with_tensors(self, tensors: Sequence[Tensor]) -> Self:
+    def with_tensors(self, tensors: Sequence[Tensor]) -> "ControlTerm":
         """The same field along the path on other tensors."""
         return replace(self, path=self.path.with_tensors(tensors))
 
@@ -121,7 +122,7 @@ class ODETerm(Term):
         """f(t, z)."""
         return self.field(controls[:, stage].to(z.dtype), z)
 
-    def select(self, positions: Tensor) -> Self:
+    def select(self, positions: Tensor) -> "ODETerm":
         """Itself: it is the same for every row."""
         return self
 
@@ -134,7 +135,7 @@ class ODETerm(Term):
         """None."""
         return ()
 
-    def with_tensors(self, tensors: Sequence[Tensor]) -> Self:
+    def with_tensors(self, tensors: Sequence[Tensor]) -> "ODETerm":
         """Itself."""
         return self
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -52,7 +52,7 @@ class WindowedTerm(Term):
         slope = self.term.slope(z, controls.inner, stage, rows)
         return torch.where(controls.inside[:, stage, None], slope, 0.0)
 
-    def select(self, positions: Tensor) -> Self:
+    def select(self, positions: Tensor) -> "WindowedTerm":
         """The given rows with their windows."""
         return replace(self, term=self.term.select(positions), start=self.start[positions], end=self.end[positions])
 
@@ -65,7 +65,7 @@ class WindowedTerm(Term):
         """The inner term's."""
         return self.term.tensors()
 
-    def with_tensors(self, tensors: Sequence[Tensor]) -> Self:
+    def with_tensors(self, tensors: Sequence[Tensor]) -> "WindowedTerm":
         """The same windows on other tensors."""
         return replace(self, term=self.term.with_tensors(tensors))
 

@@ -1,6 +1,7 @@
 """The contract that every path keeps, on every kind of batch that irregular series make."""
 
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
@@ -45,7 +46,6 @@ PATHS = {
     "tricube kernel": lambda batch: KernelPath.fit(batch, bandwidth=0.9, kernel="tricube"),
     "two kernel views": lambda batch: KernelPath.fit(batch, bandwidth=(0.3, 2.0), weights=recent(batch)),
     "gp": lambda batch: GPPath.fit(batch, bandwidth=0.8, noise=0.05),
-    "gp with variance": lambda batch: GPPath.fit(batch, bandwidth=0.8, noise=0.05, variance=True),
     "two gp views": lambda batch: GPPath.fit(batch, bandwidth=(0.3, 2.0), noise=(0.1, 0.02), weights=recent(batch)),
     "exact gp": lambda batch: ExactGPPath.fit(batch, bandwidth=0.8, noise=0.05),
     "joined with time and counts": with_time_and_counts,
@@ -77,9 +77,7 @@ SERIES = {
     "a channel never observed": SeriesSet.from_arrays(
         [IRREGULAR[0], [[0.5, 0.1, -0.3], [nan, nan, nan]]], [IRREGULAR_TIMES[0], [0.0, 1.2, 2.0]]
     ),
-    "a channel observed in no series": SeriesSet.from_arrays(
-        [[[0.5, 0.1, -0.3], [nan, nan, nan]]], [[0.0, 1.2, 2.0]]
-    ),
+    "a channel observed in no series": SeriesSet.from_arrays([[[0.5, 0.1, -0.3], [nan, nan, nan]]], [[0.0, 1.2, 2.0]]),
     "a series without observations": SeriesSet.from_arrays(
         [IRREGULAR[1], NOTHING, [[nan, nan], [nan, nan]]], [IRREGULAR_TIMES[1], [], [0.0, 1.0]]
     ),
@@ -92,7 +90,21 @@ SERIES = {
     ),
 }
 
-DTYPES = pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=["float32", "float64"])
+
+# Fitted once per session: run-time shape checks make every new path and batch cost milliseconds.
+@cache
+def batch_of(kind, dtype=torch.float64):
+    return SERIES[kind].batch(dtype=dtype)
+
+
+@cache
+def fitted(name, kind, dtype=torch.float64):
+    return PATHS[name](batch_of(kind, dtype))
+
+
+@cache
+def alone(kind, i):
+    return SERIES[kind].batch([i], dtype=torch.float64)
 
 
 @pytest.fixture(params=PATHS)
@@ -100,19 +112,14 @@ def name(request):
     return request.param
 
 
-@pytest.fixture
-def fit(name):
-    return PATHS[name]
-
-
 @pytest.fixture(params=SERIES)
-def series(request):
-    return SERIES[request.param]
+def kind(request):
+    return request.param
 
 
 @pytest.fixture
-def path(fit, series):
-    return fit(series.batch(dtype=torch.float64))
+def path(name, kind):
+    return fitted(name, kind)
 
 
 def moments_inside(path, count=23):
@@ -139,42 +146,32 @@ def assert_same_knots(actual, expected):
     assert expected[:, shared:].isinf().all()
 
 
-class TestShapes:
-    def test_one_row_per_view_and_series(self, path, series):
-        assert path.rows % len(series) == 0
-        assert path.start.shape == path.end.shape == (path.rows,)
-        assert path.start.dtype == path.end.dtype == torch.float64
-
-    @pytest.mark.parametrize("order", [0, 1, 2])
-    def test_a_number_one_time_per_row_or_several(self, path, order):
-        def ask(t):
-            return path.derivative(t, order) if order else path.evaluate(t)
-
-        several = path.start[:, None] + torch.tensor([0.0, 0.3, 1.7, 9.0])
+def test_times_are_a_number_or_one_per_row_or_several_per_row(path, kind):
+    assert path.rows % len(SERIES[kind]) == 0
+    assert path.start.shape == path.end.shape == (path.rows,)
+    several = path.start[:, None] + torch.tensor([0.0, 0.3, 1.7, 9.0], dtype=torch.float64)
+    for ask in (path.evaluate, path.derivative, lambda t: path.derivative(t, order=2)):
         assert ask(several).shape == (path.rows, 4, path.channels)
-        assert ask(several[:, 1]).shape == (path.rows, path.channels)
-        assert ask(0.3).shape == ask(1).shape == (path.rows, path.channels)
+        assert ask(several[:, 1]).shape == ask(0.3).shape == ask(1).shape == (path.rows, path.channels)
         assert_close(ask(several[:, 1]), ask(several)[:, 1])
         assert_close(ask(0.3), ask(torch.full((path.rows,), 0.3, dtype=torch.float64)))
 
-    @DTYPES
-    def test_precision_is_the_batchs(self, name, fit, series, dtype):
-        path = fit(series.batch(dtype=dtype))
-        expected = torch.float64 if name == "exact gp" else dtype
-        assert path.dtype == path.evaluate(0.3).dtype == path.derivative(0.3).dtype == expected
 
-    def test_float32_is_close_to_float64(self, fit, series, path):
-        single = fit(series.batch(dtype=torch.float32))
-        t = moments_inside(path)
-        assert_close(single.evaluate(t).double(), path.evaluate(t), 1e-4)
+def test_everything_is_finite_and_in_the_precision_of_the_batch(name, kind):
+    for dtype in (torch.float32, torch.float64):
+        path = fitted(name, kind, dtype)
+        t = moments_around(path)
+        for value in (path.evaluate(t), path.derivative(t)):
+            assert value.isfinite().all()
+            assert value.dtype == path.dtype == (torch.float64 if name == "exact gp" else dtype)
+        assert path.start.dtype == path.end.dtype == torch.float64
 
 
-@DTYPES
-def test_everything_is_finite(fit, series, dtype):
-    path = fit(series.batch(dtype=dtype))
-    t = moments_around(path)
-    assert path.evaluate(t).isfinite().all()
-    assert path.derivative(t).isfinite().all()
+def test_float32_is_close_to_float64(name, kind, path):
+    single = fitted(name, kind, torch.float32)
+    t = moments_inside(path)
+    assert_close(single.evaluate(t).double(), path.evaluate(t), 1e-5)
+    assert_close(single.derivative(t).double(), path.derivative(t), 1e-4)
 
 
 def test_derivative_is_that_of_the_values(path):
@@ -213,33 +210,29 @@ def test_select_gives_rows_of_the_whole(path):
         assert_same_knots(part.knots, path.knots[rows])
 
 
-def test_a_series_alone_gives_what_it_gives_in_a_batch(fit, series, path):
+def test_a_series_alone_gives_what_it_gives_in_a_batch(name, kind, path):
     t = moments_around(path)
-    for i in range(len(series)):
-        alone = fit(series.batch([i], dtype=torch.float64))
-        rows = torch.arange(i, path.rows, len(series))  # view-major
-        assert alone.rows == len(rows)
+    values, slopes = path.evaluate(t), path.derivative(t)
+    for i in range(len(SERIES[kind])):
+        single = PATHS[name](alone(kind, i))
+        rows = torch.arange(i, path.rows, len(SERIES[kind]))  # view-major
+        assert single.rows == len(rows)
         # A GP path has as many nodes as the batch's longest window needs, so rounding differs.
-        assert_close(alone.evaluate(t[rows]), path.evaluate(t)[rows], 1e-7)
-        assert_close(alone.derivative(t[rows]), path.derivative(t)[rows], 1e-6)
-        assert_same_knots(alone.knots, path.knots[rows])
+        assert_close(single.evaluate(t[rows]), values[rows], 1e-7)
+        assert_close(single.derivative(t[rows]), slopes[rows], 1e-6)
+        assert_same_knots(single.knots, path.knots[rows])
 
 
-class TestTensors:
-    def test_round_trip(self, path):
-        t = moments_around(path)
-        again = path.with_tensors([tensor.clone() for tensor in path.tensors()])
-        assert type(again) is type(path)
-        assert_close(again.evaluate(t), path.evaluate(t), 0.0)
-        assert_close(again.derivative(t), path.derivative(t), 0.0)
-
-    def test_gradients_reach_every_one(self, path):
-        leaves = [tensor.clone().requires_grad_() for tensor in path.tensors()]
-        again = path.with_tensors(leaves)
-        t = moments_inside(path)
-        total = again.evaluate(t).square().sum() + again.derivative(t).square().sum()
-        for gradient in torch.autograd.grad(total, leaves):
-            assert gradient.isfinite().all()
+def test_tensors_make_the_same_path_again_and_gradients_reach_them_all(path):
+    t = moments_inside(path)
+    leaves = [tensor.clone().requires_grad_() for tensor in path.tensors()]
+    again = path.with_tensors(leaves)
+    assert type(again) is type(path)
+    values, slopes = again.evaluate(t), again.derivative(t)
+    assert_close(values, path.evaluate(t), 0.0)
+    assert_close(slopes, path.derivative(t), 0.0)
+    for gradient in torch.autograd.grad(values.square().sum() + slopes.square().sum(), leaves):
+        assert gradient.isfinite().all()
 
 
 def test_knots_increase_inside_the_window_padded_with_infinity(path):
@@ -255,18 +248,17 @@ def test_knots_increase_inside_the_window_padded_with_infinity(path):
     assert ((knots > path.start[:, None]) & (knots < path.end[:, None]))[real].all()
 
 
-def test_gradients_with_respect_to_values(name, fit, series):
-    batch = series.batch(dtype=torch.float64)
+@pytest.mark.parametrize("kind", ["complete", "a window wider than the stamps"])
+def test_gradients_with_respect_to_values(name, kind):
+    batch = batch_of(kind)
     values = batch.values.clone().requires_grad_()
-    t = moments_inside(fit(batch), count=5)
-    if name in NOT_DIFFERENTIABLE:
-        path = fit(replace(batch, values=values))
-        assert not path.evaluate(t).requires_grad
-        assert not path.derivative(t).requires_grad
-        return
+    t = moments_inside(fitted(name, kind), count=5)
 
     def values_and_slopes(values):
-        path = fit(replace(batch, values=values))
-        return path.evaluate(t), path.derivative(t)
+        path = PATHS[name](replace(batch, values=values))
+        return torch.stack([path.evaluate(t), path.derivative(t)])
 
-    assert torch.autograd.gradcheck(values_and_slopes, values, fast_mode=True)
+    if name in NOT_DIFFERENTIABLE:
+        assert not values_and_slopes(values).requires_grad
+    else:
+        assert torch.autograd.gradcheck(values_and_slopes, values, fast_mode=True)

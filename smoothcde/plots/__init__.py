@@ -1,0 +1,5 @@
+"""Figures."""
+
+from smoothcde.plots.outcome import plot_outcome
+
+__all__ = ["plot_outcome"]

@@ -1,0 +1,207 @@
+"""`integrate` finds what SciPy finds, and counts what torchdiffeq counts."""
+
+from functools import cache
+
+import numpy as np
+import pytest
+import torch
+from solve_problems import (
+    TinyField,
+    double,
+    error_in_tolerances,
+    ragged_series,
+    scipy_states,
+    smooth_series,
+    states,
+    waves,
+)
+from torchdiffeq import odeint
+
+from smoothcde.paths import GPPath, KernelPath, LinearPath, NaturalCubicPath
+from smoothcde.series import SeriesSet
+from smoothcde.solve import ControlTerm, ODETerm, integrate
+from smoothcde.solve.tableaus import TABLEAUS
+
+SPAN = 10.0
+WIDE, WIDER = 0.2 * SPAN, 0.5 * SPAN
+PATHS = {
+    "gp": lambda batch: GPPath.fit(batch, (WIDE, WIDER), 0.1),
+    "kernel": lambda batch: KernelPath.fit(batch, (WIDE, WIDER)),
+    "natural cubic": NaturalCubicPath.fit,
+}
+TOLERANCES = {
+    "bosh3": (1e-3, 1e-4, 1e-6),
+    "dopri5": (1e-3, 1e-4, 1e-6, 1e-8),
+    "tsit5": (1e-3, 1e-4, 1e-6, 1e-8),
+    "dopri8": (1e-3, 1e-4, 1e-6, 1e-8),
+}
+
+
+@cache
+def problem(name: str):
+    """A field, a path over `[0, SPAN]`, initial states, the number of views, and SciPy's final states."""
+    series = smooth_series(stamps=30, span=SPAN)
+    path = PATHS[name](double(series))
+    field, z0 = TinyField(), states(path.rows)
+    return field, path, z0, path.rows // len(series), scipy_states(field, path, z0)
+
+
+@pytest.mark.parametrize("step_control", ["row", "sample", "joint"])
+@pytest.mark.parametrize("solver", TABLEAUS)
+@pytest.mark.parametrize("name", PATHS)
+def test_the_final_state_is_scipys_within_ten_tolerances(name, solver, step_control):
+    field, path, z0, views, expected = problem(name)
+    for tolerance in TOLERANCES[solver]:
+        with torch.no_grad():
+            solution = integrate(
+                ControlTerm(field, path),
+                z0,
+                path.start,
+                path.end,
+                views=views,
+                solver=solver,
+                rtol=tolerance,
+                atol=tolerance,
+                step_control=step_control,
+            )
+        assert error_in_tolerances(solution.state, expected, tolerance) < 10
+
+
+@pytest.mark.parametrize("solver", TABLEAUS)
+@pytest.mark.parametrize("name", PATHS)
+def test_single_precision_serves_for_coarse_tolerances(name, solver):
+    path = PATHS[name](smooth_series(stamps=30, span=SPAN).batch(dtype=torch.float32))
+    field, z0 = TinyField(dtype=torch.float32), states(path.rows, dtype=torch.float32)
+    *_, expected = problem(name)
+    for tolerance in (1e-3, 1e-4):
+        solution = integrate(
+            ControlTerm(field, path), z0, path.start, path.end, solver=solver, rtol=tolerance, atol=tolerance
+        )
+        assert solution.state.dtype == torch.float32
+        assert error_in_tolerances(solution.state.detach(), expected, tolerance) < 10
+
+
+@pytest.mark.parametrize("step_control", ["row", "joint"])
+def test_every_row_is_integrated_over_its_own_window(step_control):
+    path = GPPath.fit(double(ragged_series()), 3.0, 0.1)
+    field, z0 = TinyField(), states(path.rows)
+    expected = scipy_states(field, path, z0)
+    solution = integrate(
+        ControlTerm(field, path), z0, path.start, path.end, rtol=1e-6, atol=1e-6, step_control=step_control
+    )
+    # Joint steps cross the ends of the shorter windows, where the slope jumps to zero, and lose digits there.
+    allowed = 10 if step_control == "row" else 300
+    assert error_in_tolerances(solution.state.detach(), expected, 1e-6) < allowed
+
+
+@pytest.mark.parametrize("step_control", ["row", "joint"])
+def test_a_window_may_be_narrower_than_the_path(step_control):
+    path = GPPath.fit(double(smooth_series()), WIDE, 0.1)
+    field, z0 = TinyField(), states(path.rows)
+    start, end = torch.tensor([0.0, 1.0, 2.5]), torch.tensor([4.0, 10.0, 7.0])
+    expected = torch.cat(
+        [
+            scipy_states(field, path.select([row]), z0[[row]], pieces=[start[row].item(), end[row].item()])
+            for row in range(3)
+        ]
+    )
+    solution = integrate(ControlTerm(field, path), z0, start, end, rtol=1e-6, atol=1e-6, step_control=step_control)
+    allowed = 10 if step_control == "row" else 300
+    assert error_in_tolerances(solution.state.detach(), expected, 1e-6) < allowed
+
+
+@pytest.mark.parametrize("step_control", ["row", "joint"])
+def test_an_ordinary_equation_keeps_to_each_rows_window_too(step_control):
+    end = torch.tensor([0.5, 1.0, 2.0], dtype=torch.float64)
+    z0 = torch.ones(3, 1, dtype=torch.float64)
+    solution = integrate(
+        ODETerm(lambda t, z: torch.cos(t)[:, None] * z), z0, 0.0, end, rtol=1e-8, atol=1e-8, step_control=step_control
+    )
+    expected = torch.exp(torch.sin(end))[:, None]
+    assert error_in_tolerances(solution.state, expected, 1e-8) < (10 if step_control == "row" else 3000)
+
+
+def test_counted_evaluations_are_those_that_happened():
+    """Also where the slope at the end of a step is the next step's first, and where knots forbid that."""
+    batch = double(smooth_series(n=1))
+    for path, per_step in ((GPPath.fit(batch, WIDE, 0.1), 6), (LinearPath.fit(batch), 7)):
+        field = TinyField()
+        solution = integrate(ControlTerm(field, path), states(1), path.start, path.end)
+        tried = solution.stats.accepted + solution.stats.rejected
+        assert solution.stats.nfe.tolist() == [field.calls]
+        assert solution.stats.nfe.tolist() == (2 + per_step * tried).tolist()
+
+
+def test_steps_are_written_down_from_start_to_end():
+    path = GPPath.fit(double(ragged_series()), 2.0, 0.1)
+    solution = integrate(ControlTerm(TinyField(), path), states(path.rows), path.start, path.end)
+    for row, steps in enumerate(solution.steps):
+        assert steps[0] == path.start[row]
+        assert steps[-1] == path.end[row]
+        assert (np.diff(steps) > 0).all()
+        assert len(steps) == solution.stats.accepted[row] + 1
+
+
+def test_a_batch_without_rows_is_integrated_to_nothing():
+    path = GPPath.fit(double(ragged_series()), 2.0, 0.1).select([])
+    solution = integrate(ControlTerm(TinyField(), path), states(0), path.start, path.end, times=[1.0])
+    assert solution.state.shape == (0, 4)
+    assert solution.states is not None
+    assert solution.states.shape == (0, 1, 4)
+    assert solution.finished
+
+
+# torchdiffeq steps beyond the end and interpolates back, so its path must go on beyond: stamps over [0, 60], or at least a
+# declared window, and an integration that ends at 40.
+STAMPS, END = np.arange(61.0), 40.0
+
+
+def torchdiffeq_paths() -> dict:
+    rng = np.random.default_rng(0)
+    signals = np.stack([waves(STAMPS, seed=seed) for seed in range(6)]) + 0.1 * rng.normal(size=(6, 2, len(STAMPS)))
+    whole = double(SeriesSet.from_arrays(signals, STAMPS))
+    inner = SeriesSet.from_arrays(signals[:, :, :41], STAMPS[:41]).with_window(0.0, 80.0)
+    return {
+        "gp": GPPath.fit(double(inner), 8.0, 0.1),
+        "wider gp": GPPath.fit(double(inner), 20.0, 0.1),
+        "kernel": KernelPath.fit(double(inner), 4.0),
+        "natural cubic": NaturalCubicPath.fit(whole),
+        "linear": LinearPath.fit(whole),
+    }
+
+
+@pytest.mark.parametrize("tolerance", [1e-2, 1e-3, 1e-4, 1e-6])
+@pytest.mark.parametrize("solver", ["bosh3", "dopri5", "dopri8"])
+@pytest.mark.parametrize("name", ["gp", "wider gp", "kernel", "natural cubic", "linear"])
+def test_joint_steps_cost_what_torchdiffeq_costs(name, solver, tolerance):
+    if name == "linear" and tolerance < 1e-3:
+        pytest.skip("thousands of steps across kinks; coarser tolerances show the same")
+    path, field = torchdiffeq_paths()[name], TinyField(hidden=6)
+    z0 = states(path.rows, hidden=6)
+    calls = 0
+
+    def slope(t, z):
+        nonlocal calls
+        calls += 1
+        return field.product(z, path.derivative(t.expand(path.rows)), None)
+
+    with torch.no_grad():
+        expected = odeint(slope, z0, torch.tensor([0.0, END]), rtol=tolerance, atol=tolerance, method=solver)[-1]
+        solution = integrate(
+            ControlTerm(field, path),
+            z0,
+            0.0,
+            END,
+            solver=solver,
+            rtol=tolerance,
+            atol=tolerance,
+            step_control="joint",
+            knots="step_over",
+        )
+    step = TABLEAUS[solver].slopes - 1
+    found = solution.stats.nfe[0]
+    assert (solution.stats.nfe == found).all()
+    assert abs(found - calls) <= max(0.1 * calls, step)
+    if name != "linear":
+        # Each is some tolerances from the truth, and bosh3 and dopri5 interpolate the end in torchdiffeq.
+        assert error_in_tolerances(solution.state, expected, tolerance) < 60
