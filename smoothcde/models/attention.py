@@ -25,8 +25,8 @@ def encoder_features(
 ) -> Float[Tensor, "n length features"]:
     """What an encoder sees at each stamp.
 
-    "values": the observations, missing ones filled by straight lines. "values+mask+gap": also what was observed, and the
-    time since the stamp before, in units of the time scale. Fixed when a model is built, never by the batch at hand.
+    "values": the observations, missing ones filled by straight lines. "values+mask+gap": also what was observed, and
+    the time since the stamp before, in units of the time scale. Fixed when a model is built, never by a batch.
     """
     values = fill_linear(batch).to(batch.dtype)
     if inputs == "values":

@@ -66,8 +66,8 @@ def build_model(
         outputs: classes, or targets of a regression.
         time_scale: the longest span of the training series, or the declared window.
         bandwidths: fractions of it, one per view; models without smoothing ignore them.
-        settings: what the model takes (`noise`, `hidden`, `width`, `activation`, `time_channel`, ...), and solver options
-            (`solver`, `rtol`, `atol`, `step_control`, `knots`, `gradient`, `max_steps`).
+        settings: what the model takes (`noise`, `hidden`, `width`, `activation`, `time_channel`, ...), and solver
+            options (`solver`, `rtol`, `atol`, `step_control`, `knots`, `gradient`, `max_steps`).
     """
     if name not in MODELS:
         raise ValueError(f"there is no model {name!r}; use any of: {', '.join(map(repr, MODELS))}")

@@ -36,8 +36,8 @@ class Outcome:
 class CDEModel(nn.Module, ABC):
     """z(start) = W X(start) + b, dz = f(z) dX, outputs = readout of z(end).
 
-    Subclasses say how a batch becomes paths. Views share the initial layer, have a field each, and are read out together;
-    static features join at the readout.
+    Subclasses say how a batch becomes paths. Views share the initial layer, have a field each, and are read out
+    together; static features join at the readout.
     """
 
     def __init__(
@@ -80,8 +80,8 @@ class CDEModel(nn.Module, ABC):
         Args:
             batch: the series.
             times: moments since each series' start, `[moments]` or `[n, moments]`; outputs are then given at these
-                instead of at the end. A smoothed path at such a moment has seen the whole window: for forecasts that know
-                only the past, end the window there (`SeriesSet.with_window`).
+                instead of at the end. A smoothed path at such a moment has seen the whole window: for forecasts that
+                know only the past, end the window there (`SeriesSet.with_window`).
             options: other solver options than the model's own, for this call.
         """
         path, attention, penalty = self.smooth(batch)

@@ -7,6 +7,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from smoothcde.models.contraction import tanh_contraction
 from smoothcde.solve import Rows
 
 Activation = Literal["tanh", "relu"]
@@ -52,12 +53,12 @@ class TanhField(nn.Module):
         self, z: Float[Tensor, "rows hidden"], dx: Float[Tensor, "rows channels"], rows: Rows
     ) -> Float[Tensor, "rows hidden"]:
         """f(z) dx."""
-        return torch.bmm(dx[:, None, :], self._transposed(z, rows))[:, 0]
+        return tanh_contraction(self._inside_tanh(z, rows), dx)
 
     def matrix(self, z: Float[Tensor, "rows hidden"], rows: Rows) -> Float[Tensor, "rows hidden channels"]:
         """f(z)."""
-        return self._transposed(z, rows).mT
+        return torch.tanh(self._inside_tanh(z, rows)).mT
 
-    def _transposed(self, z: Tensor, rows: Rows) -> Float[Tensor, "rows channels hidden"]:
+    def _inside_tanh(self, z: Tensor, rows: Rows) -> Float[Tensor, "rows channels hidden"]:
         inner = ACTIVATIONS[self.activation](self.inner(z, rows))
-        return torch.tanh(self.outer(inner, rows)).view(-1, self.channels, self.hidden)
+        return self.outer(inner, rows).view(-1, self.channels, self.hidden)

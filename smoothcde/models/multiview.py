@@ -23,12 +23,12 @@ from smoothcde.series import SeriesBatch
 class MultiViewCDE(CDEModel):
     """Views of a series, each smoothed with its own bandwidth and its own attention, each driving a neural CDE.
 
-    Encoder -> attention weights per view -> weighted kernel or Gaussian process path per view -> one solve, every view at
-    its own pace -> readout of all views' final states (the paper's section 3.5). The context that scores attention never
-    enters the path, which stays a smoothing of the observations.
+    Encoder -> attention weights per view -> weighted kernel or Gaussian process path per view -> one solve, every view
+    at its own pace -> readout of all views' final states (the paper's section 3.5). The context that scores attention
+    never enters the path, which stays a smoothing of the observations.
 
     ```python
-    model = MultiViewCDE(channels=3, outputs=8, bandwidths=(0.1, 0.2, 0.4), time_scale=315.0, smoother="gp", encoder="conv")
+    model = MultiViewCDE(channels=3, outputs=8, bandwidths=(0.1, 0.2, 0.4), time_scale=315.0, smoother="gp")
     outcome = model.solve(series.batch())
     outcome.outputs, outcome.attention, outcome.solution.stats.nfe
     ```

@@ -69,6 +69,8 @@ class NeuralCDE(CDEModel):
     ):
         if path not in PATHS:
             raise ValueError(f"path is {path!r}; use any of: {', '.join(map(repr, PATHS))}")
+        if not noise > 0:
+            raise ValueError(f"noise is {noise}; it must be positive, 0.01 is the usual choice")
         path_channels = channels * (1 + count_channels) + (path == "rectilinear")
         if path == "rectilinear":
             settings["time_channel"] = False  # it always brings its own

@@ -20,14 +20,14 @@ WEIGHT_FLOOR = 1e-5
 class GPPath(Path):
     """Posterior mean of a Gaussian process with kernel k_h(t, t') = exp(-(t - t')^2 / 2 h^2) (the paper's eq. 5).
 
-    X(t) = k_h(t)^T (K_h + Sigma)^-1 x, with Sigma_kk = sigma^2 without weights and sigma^2 / (alpha_k + 1e-5) with them, a
-    channel over its own observations. Larger bandwidth h, fewer solver steps: NFE grows like 1/h.
+    X(t) = k_h(t)^T (K_h + Sigma)^-1 x, with Sigma_kk = sigma^2 without weights and sigma^2 / (alpha_k + 1e-5) with
+    them, a channel over its own observations. Larger bandwidth h, fewer solver steps: NFE grows like 1/h.
 
-    **How it is computed.** Between r Chebyshev nodes Z over the window, k_h(t, t') = l(t)^T K_ZZ l(t') up to rounding, with
-    l the Lagrange basis. With A = l at the observations, P = Sigma^-1 (zero where not observed) and G = A^T P A,
-    the posterior mean is l(t)^T K_ZZ (I + G K_ZZ)^-1 A^T P x: a polynomial, known by its values at the nodes. The cost is
-    O(N r^2), no kernel matrix is factored and no jitter is needed; the solve is in float64 whatever the batch's precision.
-    `ExactGPPath` is the O(N^3) reference.
+    **How it is computed.** Between r Chebyshev nodes Z over the window, k_h(t, t') = l(t)^T K_ZZ l(t') up to rounding,
+    with l the Lagrange basis. With A = l at the observations, P = Sigma^-1 (zero where not observed) and G = A^T P A,
+    the posterior mean is l(t)^T K_ZZ (I + G K_ZZ)^-1 A^T P x: a polynomial, known by its values at the nodes. The cost
+    is O(N r^2), no kernel matrix is factored and no jitter is needed; the solve is in float64 whatever the batch's
+    precision. `ExactGPPath` is the O(N^3) reference.
 
     ```python
     path = GPPath.fit(series.batch(), bandwidth=2.0, noise=0.01)
@@ -177,10 +177,7 @@ class _Posterior:
         pull = weighted @ self.targets[None]  # [views, n, systems, count, columns]
         values = kernel @ _solve(system, pull)
         coefficients = to_coefficients @ values
-        if not self.shared:
-            coefficients = coefficients.squeeze(-1).mT
-        else:
-            coefficients = coefficients.squeeze(2)
+        coefficients = coefficients.squeeze(2) if self.shared else coefficients.squeeze(-1).mT
         if not variance:
             return coefficients.unbind(), [None] * len(coefficients)
         # K (I + G K)^-1 = ((I + K G)^-1) K, symmetric; no subtraction, so small variances keep their digits.

@@ -13,9 +13,9 @@ from smoothcde.series import SeriesBatch
 class HermitePath(PiecewisePath):
     """Cubic pieces whose slope at a stamp is that of the line *into* it, so that the past never learns of the future.
 
-    X(t_k) = x_k and X'(t_k) = (x_k - x_{k-1}) / (t_k - t_{k-1}), with the first line's slope at the first stamp (Morrill
-    et al., "On the choice of interpolation scheme for neural CDEs", 2022). Missing values are first filled linearly.
-    X' is continuous; there is nothing to land on.
+    X(t_k) = x_k and X'(t_k) = (x_k - x_{k-1}) / (t_k - t_{k-1}), with the first line's slope at the first stamp
+    (Morrill et al., "On the choice of interpolation scheme for neural CDEs", 2022). Missing values are first filled
+    linearly. X' is continuous; there is nothing to land on.
     """
 
     @classmethod

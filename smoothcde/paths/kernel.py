@@ -22,12 +22,13 @@ STEP_REACH = 8.0
 class KernelPath(Path):
     """X(t) = sum_k alpha_k k_h(t - t_k) x_k / sum_j alpha_j k_h(t - t_j) (the paper's eq. 4), channel by channel.
 
-    It is a softmax over log alpha_k + log k_h(t - t_k), which stays finite at any distance from the observations. For the
-    Gaussian, X'(t) is the weighted covariance of (t_k, x_k) divided by h^2. Across a gap D much wider than h the path is a
-    step of width h^2 / D: its foot, middle and head are `knots`, lest a solver step over it.
+    It is a softmax over log alpha_k + log k_h(t - t_k), which stays finite at any distance from the observations. For
+    the Gaussian, X'(t) is the weighted covariance of (t_k, x_k) divided by h^2. Across a gap D much wider than h the
+    path is a step of width h^2 / D: its foot, middle and head are `knots`, lest a solver step over it.
 
-    A channel without observations is zero. Compact kernels (Epanechnikov, tricube) are 0/0 in gaps wider than 2 h: there the
-    path takes the nearest observation, and jumps half-way, a jump no CDE sees (its derivative is zero on both sides).
+    A channel without observations is zero. Compact kernels (Epanechnikov, tricube) are 0/0 in gaps wider than 2 h:
+    there the path takes the nearest observation, and jumps half-way, a jump no CDE sees (its derivative is zero on both
+    sides).
 
     Attributes:
         stamps: times of the observations.
@@ -74,8 +75,8 @@ class KernelPath(Path):
         if weights is None:
             log_weights = torch.zeros_like(stamps)
         else:
-            # A weight of exactly zero excludes its stamp as if nothing had been seen there, for the nearest value and the
-            # knots too; the clamp keeps its gradient finite.
+            # A weight of exactly zero excludes its stamp as if nothing had been seen there, for the nearest value and
+            # the knots too; the clamp keeps its gradient finite.
             weights = weights.double().transpose(0, 1).flatten(0, 1)
             log_weights = torch.log(weights.clamp(min=1e-300))
             seen = seen & (weights > 0)[:, :, None]
@@ -128,7 +129,7 @@ class KernelPath(Path):
         return (t[:, :, None] - self.stamps[:, None, :]) / self.bandwidth[:, None, None]
 
     def _shares(self, u: Tensor, t: Tensor) -> Tensor:
-        """How much each observation counts: `[rows, moments, length]`, with channels behind unless they share stamps."""
+        """How much each observation counts: `[rows, moments, length]`, channels behind unless they share stamps."""
         kernel = kernel_named(self.kernel)
         if kernel.compact:
             mass = self._compact_mass(u)

@@ -15,9 +15,9 @@ from smoothcde.series import SeriesBatch
 class LinearPath(PiecewisePath):
     """Straight lines between a channel's neighbouring observations.
 
-    X(t) = x_k + (t - t_k) / (t_{k+1} - t_k) (x_{k+1} - x_k), channel by channel over what that channel observed; constant
-    before its first and after its last observation, zero if it has none. The derivative jumps at every stamp: the
-    stamps are `knots`, and a solver keeps its order only by ending steps there (`knots="land"`).
+    X(t) = x_k + (t - t_k) / (t_{k+1} - t_k) (x_{k+1} - x_k), channel by channel over what that channel observed;
+    constant before its first and after its last observation, zero if it has none. The derivative jumps at every stamp:
+    the stamps are `knots`, and a solver keeps its order only by ending steps there (`knots="land"`).
     """
 
     @classmethod

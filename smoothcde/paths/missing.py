@@ -23,7 +23,7 @@ def next_observed(mask: Tensor) -> Int[Tensor, "n length channels"]:
 def fill_linear(batch: SeriesBatch) -> Float64[Tensor, "n length channels"]:
     """Values at every stamp: straight lines between a channel's observations, constant before the first and after the
     last, zero where a channel has none. Differentiable in the values.
-    """  # noqa: D205
+    """
     length = batch.values.shape[1]
     previous, following = previous_observed(batch.mask), next_observed(batch.mask)
     has_previous, has_following = previous >= 0, following < length

@@ -15,10 +15,10 @@ from smoothcde.series import SeriesBatch
 class RectilinearPath(PiecewisePath):
     """First time moves on with the values held, then the values move with time held.
 
-    Between two stamps the path goes (t_k, x_k) -> (t_{k+1}, x_k) -> (t_{k+1}, x_{k+1}). That is not a function of time: it
-    lives on 2N - 1 pseudo-times 0, 1, ..., 2N - 2, and **needs its time channel**, which is therefore always its last
-    channel, in units of `time_scale`. In return nothing before t_k depends on anything after it, which makes it the
-    interpolant for online use. `clock` turns real times into pseudo-times, landing after the jump of a stamp.
+    Between two stamps the path goes (t_k, x_k) -> (t_{k+1}, x_k) -> (t_{k+1}, x_{k+1}). That is not a function of time:
+    it lives on 2N - 1 pseudo-times 0, 1, ..., 2N - 2, and **needs its time channel**, which is therefore always its
+    last channel, in units of `time_scale`. In return nothing before t_k depends on anything after it, which makes it
+    the interpolant for online use. `clock` turns real times into pseudo-times, landing after the jump of a stamp.
 
     A value stays until the channel's next observation. Before a channel's first observation it takes that observation
     (as torchcde does), which is the one place where it is not causal; fill in a value of your own to avoid it.

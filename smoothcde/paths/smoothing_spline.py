@@ -44,4 +44,4 @@ def _smooth(times: np.ndarray, values: np.ndarray, seen: np.ndarray, smoothing: 
         # FITPACK warns when it stops a hair short of s; the fit is used as it is, as the paper's baseline does.
         warnings.simplefilter("ignore", UserWarning)
         spline = UnivariateSpline(t, values[seen], k=min(3, count - 1), s=smoothing * count)
-    return spline(np.clip(times, t[0], t[-1]))
+    return np.asarray(spline(np.clip(times, t[0], t[-1])))

@@ -9,13 +9,14 @@ class _SymmetricTridiagonalSolve(torch.autograd.Function):
     """Thomas elimination along dimension 1. The matrix is symmetric, so the backward pass is the same solve."""
 
     @staticmethod
-    def forward(ctx, diagonal, off_diagonal, right):  # noqa: D102
+    def forward(ctx, diagonal, off_diagonal, right):
         ctx.save_for_backward(diagonal, off_diagonal)
         return _eliminate(diagonal, off_diagonal, right)
 
     @staticmethod
-    def backward(ctx, gradient):  # noqa: D102
-        return None, None, _eliminate(*ctx.saved_tensors, gradient)
+    def backward(ctx, gradient):
+        diagonal, off_diagonal = ctx.saved_tensors
+        return None, None, _eliminate(diagonal, off_diagonal, gradient)
 
 
 def _eliminate(diagonal: Tensor, off_diagonal: Tensor, right: Tensor) -> Tensor:

@@ -1,5 +1,6 @@
 """Tables, wide or tidy, pandas or polars, checked and laid out series after series."""
 
+import warnings
 from collections.abc import Hashable, Sequence
 from typing import Any
 
@@ -142,7 +143,8 @@ def _tidy_values(frame, variable: str, value: str, channels, problems: Problems)
     present = [str(v) for v in variables]
     labels = [str(c) for c in channels] if channels is not None else sorted(set(present))
     if unknown := [c for c in labels if c not in set(present)]:
-        problems.add(f"column {variable!r} never names {listed(unknown)}; correct `channels`")
+        # One patient's table need not hold every lab a model was trained on; a name that was mistyped should still show.
+        warnings.warn(f"column {variable!r} never names {listed(unknown)}: never observed, unless misspelt", stacklevel=4)
     numbers = numbers_of(column_of(frame, value), value, problems)
     if nameless := int(((codes < 0) & ~np.isnan(numbers)).sum()):
         problems.add(f"{nameless} rows have a value but no {variable!r}; name their variable or drop them")

@@ -177,7 +177,7 @@ def test_float32_is_close_to_float64(name, kind, path):
 def test_derivative_is_that_of_the_values(path):
     # Rows whose window is a single moment have no inside to move in.
     path = path.select(path.end > path.start)
-    step = 1e-5 * (path.end - path.start)[:, None]
+    step = 1e-6 * (path.end - path.start)[:, None]
     t = moments_inside(path)
     if path.knots.shape[1]:
         from_knot = (t[:, :, None] - path.knots[:, None, :]).abs().min(dim=2).values

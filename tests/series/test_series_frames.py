@@ -187,9 +187,11 @@ def test_two_columns_of_one_name_are_refused(stays):
         SeriesSet.from_frame(pd.concat([stays, stays[["pulse"]]], axis=1), **WIDE)
 
 
-def test_a_variable_nobody_measured_is_named(events):
-    with pytest.raises(SeriesError, match="column 'v' never names puls; correct `channels`"):
-        SeriesSet.from_frame(events, **TIDY, channels=["puls", "oxygen"])
+def test_a_variable_nobody_measured_is_an_unobserved_channel_and_warned_of(events):
+    with pytest.warns(UserWarning, match="column 'v' never names puls: never observed, unless misspelt"):
+        series = SeriesSet.from_frame(events, **TIDY, channels=["puls", "oxygen"])
+    assert np.isnan(series.values[:, 0]).all()
+    assert np.isfinite(series.values[:, 1]).any()
 
 
 @pytest.mark.parametrize(("table", "name"), [([[1, 2]], "list"), (pl.LazyFrame({"id": [1]}), "LazyFrame")])
