@@ -43,8 +43,8 @@ def run_demo(out: Path, epochs: int = 15, seed: int = 0, console: Console | None
     train, test = scaler.transform(train), scaler.transform(test)
     targets, truth = np.searchsorted(classes, train_labels), np.searchsorted(classes, test_labels)
     console.print(
-        f"[bold]JapaneseVowels[/]: {len(train)} series to learn from, {len(test)} to be judged by, {train.channels} channels, "
-        f"{train.lengths.min()} to {train.lengths.max()} stamps, {len(classes)} speakers"
+        f"[bold]JapaneseVowels[/]: {len(train)} series to learn from, {len(test)} to be judged by, "
+        f"{train.channels} channels, {train.lengths.min()} to {train.lengths.max()} stamps, {len(classes)} speakers"
     )
 
     settings = {"channels": train.channels, "outputs": len(classes), "time_scale": train.longest_span}

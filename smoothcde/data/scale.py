@@ -30,10 +30,14 @@ class ChannelScaler:
 
     def transform(self, series: SeriesSet) -> SeriesSet:
         """Standardised series."""
-        if series.channels != len(self.mean):
-            raise ValueError(f"the scaler knows {len(self.mean)} channels; the series have {series.channels}")
+        self._check(series)
         return replace(series, values=(series.values - self.mean) / self.scale)
 
     def inverse(self, series: SeriesSet) -> SeriesSet:
         """Series in their original units."""
+        self._check(series)
         return replace(series, values=series.values * self.scale + self.mean)
+
+    def _check(self, series: SeriesSet) -> None:
+        if series.channels != len(self.mean):
+            raise ValueError(f"the scaler knows {len(self.mean)} channels; the series have {series.channels}")

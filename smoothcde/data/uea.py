@@ -16,8 +16,8 @@ Split = Literal["train", "test", "all"]
 def load_uea(name: str, split: Split = "train") -> tuple[SeriesSet, np.ndarray]:
     """A data set of the archive: the series and their labels.
 
-    Looked for under the folder that the environment variable `SMOOTHCDE_DATA` names, as `UEA/<name>/<name>_TRAIN.ts`, then
-    among the sets inside aeon's own package (JapaneseVowels and BasicMotions are there, so they need no download).
+    Looked for under the folder that the environment variable `SMOOTHCDE_DATA` names, as `UEA/<name>/<name>_TRAIN.ts`,
+    then among the sets inside aeon's own package (JapaneseVowels and BasicMotions are there, so they need no download).
 
     Args:
         name: of the data set, such as "JapaneseVowels".
@@ -41,11 +41,11 @@ def _folder(name: str) -> Path:
             return place
     raise FileNotFoundError(
         f"{name} was found neither in {' nor in '.join(str(p) for p in places)}. Download it from "
-        f"https://www.timeseriesclassification.com, put {name}_TRAIN.ts and {name}_TEST.ts into a folder UEA/{name}, and "
-        "point the environment variable SMOOTHCDE_DATA at the folder that holds UEA"
+        f"https://www.timeseriesclassification.com, put {name}_TRAIN.ts and {name}_TEST.ts into a folder UEA/{name}, "
+        "and point the environment variable SMOOTHCDE_DATA at the folder that holds UEA"
     )
 
 
 def _read(file: Path) -> tuple[list[np.ndarray], np.ndarray]:
-    series, labels = load_from_ts_file(str(file))
+    series, labels = load_from_ts_file(str(file))[:2]
     return list(series), np.asarray(labels)

@@ -45,6 +45,8 @@ class Bandwidths(nn.Module):
     and fixes how many nodes a Gaussian process path needs: h = floor + softplus(raw).
     """
 
+    fractions: Tensor
+
     def __init__(self, fractions: Sequence[float], time_scale: float, learn: bool = False, floor: float | None = None):
         super().__init__()
         start = torch.tensor([float(f) for f in fractions], dtype=torch.float64)

@@ -18,7 +18,7 @@ def plot_outcome(
     batch: SeriesBatch,
     outcome: Outcome,
     series: int = 0,
-    channels: Sequence[int] = (0, 1),
+    channels: Sequence[int] | None = None,
     title: str | None = None,
 ) -> Figure:
     """Observations with the path of each view, its attention, and where the solver stepped.
@@ -28,10 +28,11 @@ def plot_outcome(
         batch: it was made from.
         outcome: `model.solve(batch)`.
         series: which of the batch.
-        channels: which to draw.
+        channels: which to draw, the first two by default.
         title: above the figure.
     """
     views, n = model.views, len(batch)
+    channels = range(min(batch.channels, 2)) if channels is None else channels
     rows = [view * n + series for view in range(views)]
     heights = [3.0] * len(channels) + [1.6] * (outcome.attention is not None) + [0.5 + 0.28 * views]
     figure = Figure(figsize=(8.5, 1.1 + 0.62 * sum(heights)), layout="constrained")
@@ -55,7 +56,11 @@ def plot_outcome(
     axes[0].legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False, fontsize=8)
     if outcome.attention is not None:
         _draw_attention(axes[len(channels)], batch.select([series]), outcome.attention[series], origin)
-    _draw_steps(axes[-1], model, outcome, rows, origin)
+    steps = [
+        _real_times(outcome.solution.steps[row], own, clock.cpu().numpy()) + origin
+        for row, own in zip(rows, moments.cpu().numpy(), strict=True)
+    ]
+    _draw_steps(axes[-1], steps, [int(outcome.solution.stats.nfe[row]) for row in rows])
     axes[-1].set_xlabel("time")
     for axis in axes:
         axis.spines[["top", "right"]].set_visible(False)
@@ -80,11 +85,14 @@ def _draw_attention(axis: Axes, batch: SeriesBatch, attention: torch.Tensor, ori
     axis.set_ylim(bottom=0)
 
 
-def _draw_steps(axis: Axes, model: CDEModel, outcome: Outcome, rows: list[int], origin: float) -> None:
-    steps = outcome.solution.steps
-    for place, row in enumerate(rows):
-        axis.plot(steps[row] + origin, np.full(len(steps[row]), -place), "|", color=_COLOURS[place % 8], markersize=9)
-    costs = [f"{outcome.solution.stats.nfe[row]} NFE" for row in rows]
-    axis.set_yticks([-place for place in range(len(rows))], costs, fontsize=8)
-    axis.set_ylim(-len(rows) + 0.4, 0.6)
+def _real_times(steps: np.ndarray, own: np.ndarray, clock: np.ndarray) -> np.ndarray:
+    """Steps on a path's own clock (rectilinear has one) as times; `own` is what it shows at the times `clock`."""
+    return steps if np.array_equal(own, clock) else np.interp(steps, own, clock)
+
+
+def _draw_steps(axis: Axes, steps: list[np.ndarray], nfe: list[int]) -> None:
+    for view, ends in enumerate(steps):
+        axis.plot(ends, np.full(len(ends), -view), "|", color=_COLOURS[view % 8], markersize=9)
+    axis.set_yticks([-view for view in range(len(steps))], [f"{count} NFE" for count in nfe], fontsize=8)
+    axis.set_ylim(-len(steps) + 0.4, 0.6)
     axis.set_ylabel("steps")

@@ -87,11 +87,9 @@ class _Sweep:
         problem = self.problem
         # Rows that share steps must not run on beyond `start` while others are still on their way.
         halting = WindowedTerm.where_needed(problem.term, start, end, problem.unit_of_row, z.device)
-        term = _AdjointTerm(self, halting, end)
-        # Backwards in time is forwards in s = end - t.
-        backwards = replace(
-            problem, term=term, z0=torch.cat([z, costate], dim=1), start=np.zeros_like(end), end=end - start, times=None
-        )
+        term = _AdjointTerm(self, halting)
+        # Backwards in time is forwards in s = -t, which, unlike end - t, rounds no time and no knot.
+        backwards = replace(problem, term=term, z0=torch.cat([z, costate], dim=1), start=-end, end=-start, times=None)
         with torch.no_grad():
             solution = march(backwards, listener=term.tape)
         solution.raise_if_failed()
@@ -123,11 +121,10 @@ class _Tape:
 
 
 class _AdjointTerm(Term):
-    """d/ds of (z, a) with s = end - t: z runs back along itself, a' = a^T df/dz."""
+    """d/ds of (z, a) with s = -t: z runs back along itself, a' = a^T df/dz."""
 
-    def __init__(self, sweep: _Sweep, term: Term, end: np.ndarray):
+    def __init__(self, sweep: _Sweep, term: Term):
         self.tape = _Tape(sweep)
-        self._end = torch.as_tensor(end, device=sweep.problem.z0.device)
         self._knots = term.knots
         with torch.enable_grad():
             self._term = term.with_tensors(sweep.tensors)
@@ -135,7 +132,7 @@ class _AdjointTerm(Term):
     def controls(self, times: Tensor) -> Any:
         """Those of the forward term, with a graph."""
         with torch.enable_grad():
-            return self._term.controls(self._end[:, None] - times)
+            return self._term.controls(-times)
 
     def slope(self, z: Tensor, controls: Any, stage: int, rows: Rows) -> Tensor:
         """(-f, a^T df/dz), and a note on the tape."""
@@ -152,7 +149,6 @@ class _AdjointTerm(Term):
         """The adjoint of the given rows, on the same tape."""
         chosen = object.__new__(_AdjointTerm)
         chosen.tape = self.tape
-        chosen._end = self._end[positions]
         chosen._knots = None if self._knots is None else self._knots[positions]
         with torch.enable_grad():
             chosen._term = self._term.select(positions)
@@ -161,7 +157,7 @@ class _AdjointTerm(Term):
     @property
     def knots(self) -> Tensor | None:
         """The forward term's, seen from the other end."""
-        return None if self._knots is None else self._end[:, None] - self._knots
+        return None if self._knots is None else -self._knots
 
     def tensors(self) -> tuple[Tensor, ...]:
         """None: nothing differentiates an adjoint here."""

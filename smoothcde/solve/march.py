@@ -49,7 +49,10 @@ class _March:
         self.tolerances = (options.rtol, options.atol)
         self.unit_of_row = problem.unit_of_row
         start, end = problem.unit_windows(self.unit_of_row)
-        knots = problem.unit_knots(problem.term.knots, len(start))
+        self.term = WindowedTerm.where_needed(
+            problem.term, problem.start, problem.end, self.unit_of_row, problem.z0.device
+        )
+        knots = problem.unit_knots(self.term.knots, len(start))
         controller = IntegralController() if options.step_control == "joint" else PIController()
         self.clock = Clock(start, end, knots, controller, self.tableau.order, options.max_steps)
         self.backward_nfe = np.zeros(len(self.unit_of_row), dtype=np.int64)
@@ -60,9 +63,6 @@ class _March:
         # A slope may be reused across steps only where it is continuous, and where nobody needs it recomputed.
         self.reuses = not self.lands and listener is None
 
-        self.term = WindowedTerm.where_needed(
-            problem.term, problem.start, problem.end, self.unit_of_row, problem.z0.device
-        )
         self.present = problem.rows
         self.z = problem.z0
         self.slope: Tensor | None = None

@@ -36,9 +36,7 @@ class WindowedTerm(Term):
         _, first = np.unique(unit_of_row, return_index=True)
         if (start == start[first][unit_of_row]).all() and (end == end[first][unit_of_row]).all():
             return term
-        # Times that went through `end - (end - t)` must not fall out of the window by a rounding.
-        slack = 4 * np.spacing(np.maximum(np.abs(start), np.abs(end)))
-        return cls(term, torch.as_tensor(start - slack, device=device), torch.as_tensor(end + slack, device=device))
+        return cls(term, torch.as_tensor(start, device=device), torch.as_tensor(end, device=device))
 
     def controls(self, times: Float64[Tensor, "rows stages"]) -> _WindowedControls:
         """The inner term's, and which times are inside."""
@@ -57,9 +55,10 @@ class WindowedTerm(Term):
         return replace(self, term=self.term.select(positions), start=self.start[positions], end=self.end[positions])
 
     @property
-    def knots(self) -> Float64[Tensor, "rows knots"] | None:
-        """The inner term's. Window ends are stepped over: a batch may have as many of them as rows."""
-        return self.term.knots
+    def knots(self) -> Float64[Tensor, "rows knots"]:
+        """The inner term's, and the ends of the windows: a row stops there while its unit goes on."""
+        ends = torch.stack([self.start, self.end], dim=1)
+        return ends if self.term.knots is None else torch.cat([self.term.knots, ends], dim=1)
 
     def tensors(self) -> tuple[Tensor, ...]:
         """The inner term's."""

@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from torch import nn
 
+from smoothcde.models import CDEModel
 from smoothcde.series import SeriesSet
 
 
@@ -42,7 +43,7 @@ class TrainingRecord:
 
 
 def train_classifier(
-    model: nn.Module,
+    model: CDEModel,
     series: SeriesSet,
     labels: np.ndarray,
     recipe: Recipe,
@@ -51,7 +52,7 @@ def train_classifier(
     """Fit a model's logits to labels 0, 1, 2, ... by cross-entropy.
 
     Args:
-        model: with `solve(batch)`, as built by `build_model`.
+        model: as built by `build_model`.
         series: standardised training series.
         labels: one class index per series.
         recipe: how.
@@ -59,8 +60,8 @@ def train_classifier(
     """
     if len(series) != len(labels):
         raise ValueError(f"there are {len(series)} series and {len(labels)} labels; give one label per series")
-    device = next(model.parameters()).device
-    targets = torch.as_tensor(labels, dtype=torch.long, device=device)
+    like = next(model.parameters())
+    targets = torch.as_tensor(labels, dtype=torch.long, device=like.device)
     optimiser = torch.optim.AdamW(model.parameters(), recipe.learning_rate, weight_decay=recipe.weight_decay)
     steps = -(-len(series) // recipe.batch_size)
     schedule = torch.optim.lr_scheduler.OneCycleLR(
@@ -72,7 +73,7 @@ def train_classifier(
     for epoch in range(recipe.epochs):
         losses, evaluations = [], []
         for chosen in np.array_split(generator.permutation(len(series)), steps):
-            outcome = model.solve(series.batch(chosen, device=device))
+            outcome = model.solve(series.batch(chosen, device=like.device, dtype=like.dtype))
             loss = nn.functional.cross_entropy(outcome.outputs, targets[chosen]) + outcome.penalty
             optimiser.zero_grad()
             loss.backward()

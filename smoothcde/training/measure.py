@@ -27,12 +27,14 @@ class Measurement:
 @torch.no_grad()
 def measure_classifier(model: CDEModel, series: SeriesSet, labels: np.ndarray, batch_size: int = 256) -> Measurement:
     """Accuracy and cost on test series; kinks are stepped over in joint mode, as the paper did."""
+    if len(series) != len(labels):
+        raise ValueError(f"there are {len(series)} series and {len(labels)} labels; give one label per series")
     model.eval()
-    device = next(model.parameters()).device
+    like = next(model.parameters())
     right, joint, row = 0, [], []
     as_paper = replace(model.options, step_control="joint", knots="step_over")
     for chosen in np.array_split(np.arange(len(series)), -(-len(series) // batch_size)):
-        batch = series.batch(chosen, device=device)
+        batch = series.batch(chosen, device=like.device, dtype=like.dtype)
         outcome = model.solve(batch)
         right += int((outcome.outputs.argmax(dim=1).cpu().numpy() == labels[chosen]).sum())
         row.append(outcome.solution.stats.nfe)

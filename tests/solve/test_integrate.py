@@ -15,6 +15,7 @@ from solve_problems import (
     states,
     waves,
 )
+from torch import Tensor
 from torchdiffeq import odeint
 
 from smoothcde.paths import GPPath, KernelPath, LinearPath, NaturalCubicPath
@@ -27,7 +28,6 @@ WIDE, WIDER = 0.2 * SPAN, 0.5 * SPAN
 PATHS = {
     "gp": lambda batch: GPPath.fit(batch, (WIDE, WIDER), 0.1),
     "kernel": lambda batch: KernelPath.fit(batch, (WIDE, WIDER)),
-    "natural cubic": NaturalCubicPath.fit,
 }
 TOLERANCES = {
     "bosh3": (1e-3, 1e-4, 1e-6),
@@ -39,32 +39,57 @@ TOLERANCES = {
 
 @cache
 def problem(name: str):
-    """A field, a path over `[0, SPAN]`, initial states, the number of views, and SciPy's final states."""
-    series = smooth_series(stamps=30, span=SPAN)
-    path = PATHS[name](double(series))
+    """A field, a path of two views over `[0, SPAN]`, initial states, and SciPy's final states."""
+    path = PATHS[name](double(smooth_series(stamps=30, span=SPAN)))
     field, z0 = TinyField(), states(path.rows)
-    return field, path, z0, path.rows // len(series), scipy_states(field, path, z0)
+    return field, path, z0, scipy_states(field, path, z0)
 
 
-@pytest.mark.parametrize("step_control", ["row", "sample", "joint"])
+def solve(name: str, solver: str, tolerance: float, step_control: str = "row") -> Tensor:
+    field, path, z0, _ = problem(name)
+    options = {"views": 2, "solver": solver, "rtol": tolerance, "atol": tolerance, "step_control": step_control}
+    with torch.no_grad():
+        return integrate(ControlTerm(field, path), z0, path.start, path.end, **options).state
+
+
 @pytest.mark.parametrize("solver", TABLEAUS)
 @pytest.mark.parametrize("name", PATHS)
-def test_the_final_state_is_scipys_within_ten_tolerances(name, solver, step_control):
-    field, path, z0, views, expected = problem(name)
+def test_every_row_on_a_smooth_path_is_within_ten_tolerances_of_scipy(name, solver):
+    *_, expected = problem(name)
     for tolerance in TOLERANCES[solver]:
+        assert error_in_tolerances(solve(name, solver, tolerance), expected, tolerance) < 10
+
+
+@pytest.mark.parametrize("step_control", ["sample", "joint"])
+@pytest.mark.parametrize("solver", TABLEAUS)
+@pytest.mark.parametrize("name", PATHS)
+def test_rows_that_share_steps_share_the_tolerance(name, solver, step_control):
+    """What is controlled is the root mean square over the rows that share; a row by itself may be further off."""
+    *_, expected = problem(name)
+    for tolerance in TOLERANCES[solver]:
+        error = (solve(name, solver, tolerance, step_control) - expected) / (tolerance * (1 + expected.abs()))
+        assert error.square().mean().sqrt() < 12
+        assert error.abs().max() < 50
+
+
+@pytest.mark.parametrize(
+    ("solver", "method"), [("bosh3", "RK23"), ("dopri5", "RK45"), ("tsit5", "RK45"), ("dopri8", "DOP853")]
+)
+def test_on_a_natural_cubic_spline_errors_are_those_of_scipy_at_the_same_tolerance(solver, method):
+    """The third derivative jumps at every stamp and misleads error estimates of high order, theirs as ours."""
+    batch = double(smooth_series(n=2, stamps=20, span=SPAN))
+    path, field, z0 = NaturalCubicPath.fit(batch), TinyField(), states(2)
+    rows = [path.select([row]) for row in range(2)]
+    expected = torch.cat(
+        [scipy_states(field, row, z0[[i]], pieces=batch.times[i].tolist()) for i, row in enumerate(rows)]
+    )
+    for tolerance in (1e-3, 1e-4, 1e-6):
+        theirs = scipy_states(field, path, z0, method=method, rtol=tolerance, atol=tolerance)
+        options = {"solver": solver, "rtol": tolerance, "atol": tolerance}
         with torch.no_grad():
-            solution = integrate(
-                ControlTerm(field, path),
-                z0,
-                path.start,
-                path.end,
-                views=views,
-                solver=solver,
-                rtol=tolerance,
-                atol=tolerance,
-                step_control=step_control,
-            )
-        assert error_in_tolerances(solution.state, expected, tolerance) < 10
+            found = integrate(ControlTerm(field, path), z0, path.start, path.end, **options).state
+        usual = max(10.0, error_in_tolerances(theirs, expected, tolerance))
+        assert error_in_tolerances(found, expected, tolerance) < 3 * usual
 
 
 @pytest.mark.parametrize("solver", TABLEAUS)
@@ -74,11 +99,11 @@ def test_single_precision_serves_for_coarse_tolerances(name, solver):
     field, z0 = TinyField(dtype=torch.float32), states(path.rows, dtype=torch.float32)
     *_, expected = problem(name)
     for tolerance in (1e-3, 1e-4):
-        solution = integrate(
-            ControlTerm(field, path), z0, path.start, path.end, solver=solver, rtol=tolerance, atol=tolerance
-        )
-        assert solution.state.dtype == torch.float32
-        assert error_in_tolerances(solution.state.detach(), expected, tolerance) < 10
+        options = {"solver": solver, "rtol": tolerance, "atol": tolerance}
+        with torch.no_grad():
+            found = integrate(ControlTerm(field, path), z0, path.start, path.end, **options).state
+        assert found.dtype == torch.float32
+        assert error_in_tolerances(found, expected, tolerance) < 10
 
 
 @pytest.mark.parametrize("step_control", ["row", "joint"])
@@ -89,9 +114,9 @@ def test_every_row_is_integrated_over_its_own_window(step_control):
     solution = integrate(
         ControlTerm(field, path), z0, path.start, path.end, rtol=1e-6, atol=1e-6, step_control=step_control
     )
-    # Joint steps cross the ends of the shorter windows, where the slope jumps to zero, and lose digits there.
-    allowed = 10 if step_control == "row" else 300
-    assert error_in_tolerances(solution.state.detach(), expected, 1e-6) < allowed
+    # Joint steps end where a window does, and keep their order there.
+    assert error_in_tolerances(solution.state.detach(), expected, 1e-6) < 10
+    assert step_control == "row" or np.isin(path.end.numpy(), solution.steps[0]).all()
 
 
 @pytest.mark.parametrize("step_control", ["row", "joint"])
@@ -106,8 +131,7 @@ def test_a_window_may_be_narrower_than_the_path(step_control):
         ]
     )
     solution = integrate(ControlTerm(field, path), z0, start, end, rtol=1e-6, atol=1e-6, step_control=step_control)
-    allowed = 10 if step_control == "row" else 300
-    assert error_in_tolerances(solution.state.detach(), expected, 1e-6) < allowed
+    assert error_in_tolerances(solution.state.detach(), expected, 1e-6) < 10
 
 
 @pytest.mark.parametrize("step_control", ["row", "joint"])
@@ -118,7 +142,7 @@ def test_an_ordinary_equation_keeps_to_each_rows_window_too(step_control):
         ODETerm(lambda t, z: torch.cos(t)[:, None] * z), z0, 0.0, end, rtol=1e-8, atol=1e-8, step_control=step_control
     )
     expected = torch.exp(torch.sin(end))[:, None]
-    assert error_in_tolerances(solution.state, expected, 1e-8) < (10 if step_control == "row" else 3000)
+    assert error_in_tolerances(solution.state, expected, 1e-8) < 10
 
 
 def test_counted_evaluations_are_those_that_happened():
@@ -151,8 +175,8 @@ def test_a_batch_without_rows_is_integrated_to_nothing():
     assert solution.finished
 
 
-# torchdiffeq steps beyond the end and interpolates back, so its path must go on beyond: stamps over [0, 60], or at least a
-# declared window, and an integration that ends at 40.
+# torchdiffeq steps beyond the end and interpolates back, so its path must go on beyond: stamps over [0, 60], or at
+# least a declared window, and an integration that ends at 40.
 STAMPS, END = np.arange(61.0), 40.0
 
 
@@ -170,12 +194,14 @@ def torchdiffeq_paths() -> dict:
     }
 
 
-@pytest.mark.parametrize("tolerance", [1e-2, 1e-3, 1e-4, 1e-6])
+# Kinks make many steps, and step sizes that amplify roundings: coarser tolerances there.
+COMPARISONS = [(name, tolerance) for name in ("gp", "wider gp", "kernel") for tolerance in (1e-2, 1e-3, 1e-5)]
+COMPARISONS += [(name, tolerance) for name in ("natural cubic", "linear") for tolerance in (3e-2, 1e-2)]
+
+
+@pytest.mark.parametrize(("name", "tolerance"), COMPARISONS)
 @pytest.mark.parametrize("solver", ["bosh3", "dopri5", "dopri8"])
-@pytest.mark.parametrize("name", ["gp", "wider gp", "kernel", "natural cubic", "linear"])
-def test_joint_steps_cost_what_torchdiffeq_costs(name, solver, tolerance):
-    if name == "linear" and tolerance < 1e-3:
-        pytest.skip("thousands of steps across kinks; coarser tolerances show the same")
+def test_joint_steps_cost_what_torchdiffeq_costs(name, tolerance, solver):
     path, field = torchdiffeq_paths()[name], TinyField(hidden=6)
     z0 = states(path.rows, hidden=6)
     calls = 0
@@ -202,6 +228,6 @@ def test_joint_steps_cost_what_torchdiffeq_costs(name, solver, tolerance):
     found = solution.stats.nfe[0]
     assert (solution.stats.nfe == found).all()
     assert abs(found - calls) <= max(0.1 * calls, step)
-    if name != "linear":
-        # Each is some tolerances from the truth, and bosh3 and dopri5 interpolate the end in torchdiffeq.
-        assert error_in_tolerances(solution.state, expected, tolerance) < 60
+    if solver != "bosh3" and "gp" in name:
+        # Each is some tolerances from the truth; in torchdiffeq's bosh3 the end is interpolated at low order.
+        assert error_in_tolerances(solution.state, expected, tolerance) < 50

@@ -1,0 +1,86 @@
+"""Fields with weights per view: grouped products equal one `nn.Linear` per view."""
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from smoothcde.models import TanhField
+from smoothcde.models.fields import ViewLinear
+from smoothcde.solve import Rows
+
+# Rows of three views of four series: all, some of each view, and a view that has left altogether.
+ROWS = {
+    "all": Rows.all(12, views=3),
+    "as many of each view": Rows.all(12, views=3).keep(np.array([0, 2, 5, 7, 8, 11])),
+    "unequally many": Rows.all(12, views=3).keep(np.array([0, 1, 3, 6, 8, 9])),
+    "none of the middle view": Rows.all(12, views=3).keep(np.array([1, 2, 9])),
+    "one": Rows.all(12, views=3).keep(np.array([11])),
+}
+
+
+@pytest.fixture(params=ROWS)
+def rows(request):
+    return ROWS[request.param]
+
+
+def normal(*shape, seed=0):
+    return torch.randn(shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+
+
+def linear_of_view(layer, view):
+    _, inputs, outputs = layer.weight.shape
+    linear = nn.Linear(inputs, outputs, dtype=torch.float64)
+    with torch.no_grad():
+        linear.weight.copy_(layer.weight[view].T)
+        linear.bias.copy_(layer.bias[view])
+    return linear
+
+
+def test_each_row_goes_through_its_own_views_linear_layer(rows):
+    layer = ViewLinear(views=3, inputs=4, outputs=5).double()
+    x = normal(len(rows.index), 4)
+    expected = torch.stack([linear_of_view(layer, row // 4)(x[i]) for i, row in enumerate(rows.index)])
+    torch.testing.assert_close(layer(x, rows), expected)
+
+
+def test_layers_start_as_torchs_do():
+    torch.manual_seed(0)
+    layer = ViewLinear(views=50, inputs=16, outputs=20)
+    for parameter in (layer.weight.detach(), layer.bias.detach()):
+        assert parameter.abs().max() <= 1 / 4
+        assert abs(float(parameter.std()) - 1 / 4 / np.sqrt(3)) < 0.01
+
+
+@pytest.mark.parametrize(("activation", "function"), [("tanh", torch.tanh), ("relu", torch.relu)])
+def test_the_field_is_the_papers(rows, activation, function):
+    field = TanhField(views=3, hidden=4, channels=2, width=6, activation=activation).double()
+    z = normal(len(rows.index), 4)
+    matrix = field.matrix(z, rows)
+    for i, row in enumerate(rows.index):
+        inner, outer = linear_of_view(field.inner, row // 4), linear_of_view(field.outer, row // 4)
+        expected = torch.tanh(outer(function(inner(z[i])))).view(2, 4).T
+        torch.testing.assert_close(matrix[i], expected)
+
+
+def test_the_product_is_the_matrix_times_dx(rows):
+    field = TanhField(views=3, hidden=4, channels=2, width=6).double()
+    z, dx = normal(len(rows.index), 4), normal(len(rows.index), 2, seed=1)
+    torch.testing.assert_close(field.product(z, dx, rows), (field.matrix(z, rows) @ dx[:, :, None])[:, :, 0])
+
+
+def test_the_product_does_not_mix_rows(rows):
+    field = TanhField(views=3, hidden=4, channels=2, width=6).double()
+    z, dx = normal(len(rows.index), 4), normal(len(rows.index), 2, seed=1)
+    jacobian = torch.autograd.functional.jacobian(lambda state: field.product(state, dx, rows), z)
+    for i in range(len(z)):
+        for j in range(len(z)):
+            assert (jacobian[i, :, j] != 0).any() == (i == j)
+
+
+def test_first_and_second_derivatives_of_the_product_are_those_of_finite_differences():
+    rows = ROWS["unequally many"]
+    field = TanhField(views=3, hidden=3, channels=2, width=4).double()
+    z, dx = normal(6, 3).requires_grad_(), normal(6, 2, seed=1).requires_grad_()
+    assert torch.autograd.gradcheck(lambda z, dx: field.product(z, dx, rows), (z, dx))
+    assert torch.autograd.gradgradcheck(lambda z, dx: field.product(z, dx, rows), (z, dx), fast_mode=True)
