@@ -42,6 +42,7 @@ class Clock:
         self._end = end
         self._controller, self._order, self._max_steps = controller, order, max_steps
         self._previous = np.ones(len(start))
+        self.landed = np.zeros(len(start), dtype=bool)
         # Points to land on: knots strictly inside the window, then its end.
         inside = (knots > start[:, None]) & (knots < end[:, None])
         landings = np.sort(np.where(inside, knots, np.inf), axis=1)
@@ -71,9 +72,9 @@ class Clock:
         end = np.where(running & lands, target, self.time + size)
         return Proposal(self.time, end, size)
 
-    def count(self, evaluations: int) -> None:
-        """Every running unit was evaluated this often."""
-        self.nfe[self.running] += evaluations
+    def count(self, evaluations: int, of: np.ndarray | None = None) -> None:
+        """Every running unit (or those of `of`) was evaluated this often."""
+        self.nfe[self.running if of is None else self.running & of] += evaluations
 
     def settle(self, step: Proposal, ratio: np.ndarray) -> np.ndarray:
         """Accept or reject each unit's step by its error ratio; return which were accepted."""
@@ -91,7 +92,9 @@ class Clock:
         self.size = np.where(running, size, self.size)
         self._previous = np.where(accepted, np.maximum(ratio, 1e-4), self._previous)
         self.time = np.where(accepted, step.end, self.time)
-        self._next[accepted & (self.time >= self._landings[np.arange(len(self.time)), self._next])] += 1
+        # Whose last accepted step ended on a landing point, and who has not tried a step since.
+        self.landed = accepted & (self.time >= self._landed())
+        self._next[self.landed] += 1
         self._next = np.minimum(self._next, self._landings.shape[1] - 1)
         # Landing points that fell together are passed together.
         while (behind := running & (self._landed() <= self.time) & (self.time < self._end)).any():

@@ -12,7 +12,7 @@ from smoothcde.solve.controller import IntegralController, PIController
 from smoothcde.solve.problem import Problem
 from smoothcde.solve.result import Solution, Stats, Trace
 from smoothcde.solve.start import first_step
-from smoothcde.solve.step import Dense, Step, take_step
+from smoothcde.solve.step import Dense, Stale, Step, take_step
 from smoothcde.solve.windows import WindowedTerm
 
 CROWDED = 0.75
@@ -56,12 +56,12 @@ class _March:
         controller = IntegralController() if options.step_control == "joint" else PIController()
         self.clock = Clock(start, end, knots, controller, self.tableau.order, options.max_steps)
         self.backward_nfe = np.zeros(len(self.unit_of_row), dtype=np.int64)
-        # Far enough from a kink to be on one side of it after rounding, seen from either end of the window.
-        self.margin = 16 * np.spacing(np.maximum(np.abs(start), np.abs(end)))
+        # Far enough from a kink to be on one side of it after rounding; units without kinks have no need of it.
+        kinked = np.isfinite(knots).any(axis=1)
+        self.margin = np.where(kinked, 16 * np.spacing(np.maximum(np.abs(start), np.abs(end))), 0.0)
         self.trace = Trace(start, self.unit_of_row)
-        self.lands = knots.shape[1] > 0
-        # A slope may be reused across steps only where it is continuous, and where nobody needs it recomputed.
-        self.reuses = not self.lands and listener is None
+        # A step's last slope is the next one's first, unless a listener wants to see each step's slopes together.
+        self.reuses = listener is None
 
         self.present = problem.rows
         self.z = problem.z0
@@ -112,36 +112,46 @@ class _March:
             self.slope = None
 
     def _slope(self, unit_times: np.ndarray, z: Tensor) -> Tensor:
-        if self.lands:
-            unit_times = unit_times + self.margin
-        times = unit_times[self.unit_of_row[self.present.index]][:, None]
+        times = (unit_times + self.margin)[self.unit_of_row[self.present.index]][:, None]
         return self.term.slope(z, self.term.controls(self._to_device(times)), 0, self.present)
 
     def _try(self, proposal: Proposal, dense: Dense | None) -> Step:
         units = self.unit_of_row[self.present.index]
         nodes = self.tableau.nodes if self.slope is None else self.tableau.nodes[1:]
         begin, end, size = (part[units][:, None] for part in (proposal.begin, proposal.end, proposal.size))
-        times = np.where(nodes == 1.0, end, begin + nodes * size)
-        if self.lands:
-            # Just inside the step, so that a kink at either end shows the side the step is on.
-            margin = np.minimum(self.margin[units][:, None], size / 4)
-            times = np.clip(times, begin + margin, end - margin)
-        arguments = (self._to_device(times), self._to_device(size, self.z.dtype), self.tolerances, dense)
+        # Just inside the step, so that a kink at either end shows the side the step is on.
+        margin = np.minimum(self.margin[units][:, None], size / 4)
+        times = np.clip(np.where(nodes == 1.0, end, begin + nodes * size), begin + margin, end - margin)
+        stale = None if self.slope is None else self._stale(units, begin + margin)
+        sizes = self._to_device(size, self.z.dtype)
+        arguments = (self._to_device(times), sizes, self.tolerances, dense, stale)
         evaluations = len(nodes)
         self.clock.count(evaluations)
+        if stale is not None:
+            self.clock.count(1, of=self.clock.landed)
         tableau, term, present = self.tableau, self.term, self.present
         if not (self.checkpointed and torch.is_grad_enabled()):
             return take_step(tableau, term, present, self.z, self.slope, *arguments)
 
-        running, first_time = self.clock.running[self.unit_of_row], [True]
+        again = self.clock.landed if stale is not None else False
+        counted = (self.clock.running * (evaluations + 1 * again))[self.unit_of_row]
+        first_time = [True]
 
         def step(z: Tensor, slope: Tensor | None) -> Step:
             if not first_time[0]:
-                self.backward_nfe[running] += evaluations
+                np.add(self.backward_nfe, counted, out=self.backward_nfe)
             first_time[0] = False
             return take_step(tableau, term, present, z, slope, *arguments)
 
         return checkpoint(step, self.z, self.slope, use_reentrant=False, preserve_rng_state=False)
+
+    def _stale(self, units: np.ndarray, begin: np.ndarray) -> Stale | None:
+        """Rows whose slope is from before the kink they landed on.
+
+        The device evaluates all rows present again, but only these are counted: a row's count is what it costs alone.
+        """
+        rows = (self.clock.landed & self.clock.running)[units]
+        return Stale(self._to_device(rows, torch.bool), self._to_device(begin)) if rows.any() else None
 
     def _without(self, proposal: Proposal, dense: Dense | None, failed: np.ndarray) -> Step:
         """The same step with the failed units standing still: an infinity left in the graph would turn zero gradients
@@ -163,6 +173,7 @@ class _March:
                 self._to_device(np.where(rows, proposal.size[units], 0.0), self.z.dtype), self.tableau.weights
             )
         if not rows.any():
+            self.slope = step.first if self.reuses else None
             return
         moved = np.flatnonzero(accepted)
         self.trace.note(moved, proposal.end[moved])
@@ -176,7 +187,7 @@ class _March:
         else:
             choose = self._to_device(rows, torch.bool)[:, None]
             self.z = torch.where(choose, step.state, self.z)
-            slope = step.slope if self.slope is None else torch.where(choose, step.slope, self.slope)
+            slope = torch.where(choose, step.slope, step.first)
         self.slope = slope if self.reuses else None
 
     def _clear_away(self) -> None:

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
-from jaxtyping import Float, Float64
+from jaxtyping import Bool, Float, Float64
 from torch import Tensor
 
 from smoothcde.solve.rows import Rows
@@ -48,16 +48,25 @@ class Dense(NamedTuple):
     shares: Float64[Tensor, "wanted"]
 
 
+class Stale(NamedTuple):
+    """Rows that just passed a kink: the slope they carry is that of the other side."""
+
+    rows: Bool[Tensor, "rows"]
+    times: Float64[Tensor, "rows 1"]
+
+
 class Step(NamedTuple):
     """What a step produced.
 
     Attributes:
+        first: the slope at the beginning of the step.
         state: at the end of the step.
         slope: at the end of the step, the next step's first.
         states: wanted inside the step, or None.
         squared_ratio: per row, the mean square of error over tolerance; carries no gradient.
     """
 
+    first: Float[Tensor, "rows hidden"]
     state: Float[Tensor, "rows hidden"]
     slope: Float[Tensor, "rows hidden"]
     states: Float[Tensor, "wanted hidden"] | None
@@ -74,8 +83,15 @@ def take_step(
     h: Float[Tensor, "rows 1"],
     tolerances: tuple[float, float],
     dense: Dense | None,
+    stale: Stale | None = None,
 ) -> Step:
-    """Try one step. `first` is the slope at its beginning if known; `times` are of the stages still to evaluate."""
+    """Try one step.
+
+    `first` is the slope at its beginning if known, but for `stale` rows; `times` are of the stages still to evaluate.
+    """
+    if first is not None and stale is not None:
+        fresh = term.slope(z, term.controls(stale.times), 0, rows)
+        first = torch.where(stale.rows[:, None], fresh, first)
     controls = term.controls(times)
     slopes = [] if first is None else [first]
     known = len(slopes)
@@ -86,7 +102,7 @@ def take_step(
     states = None if dense is None else _inside(tableau, z, h, slopes, dense)
     with torch.no_grad():
         ratio = _squared_ratio(tableau, z, state, h, slopes, tolerances)
-    return Step(state, slopes[-1], states, ratio)
+    return Step(slopes[0], state, slopes[-1], states, ratio)
 
 
 def _squared_ratio(tableau: Tableau, z, state, h, slopes, tolerances: tuple[float, float]) -> Tensor:

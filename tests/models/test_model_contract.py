@@ -92,7 +92,7 @@ def test_a_series_alone_gives_what_it_gives_in_a_batch_with_as_many_steps(name):
         with torch.no_grad():
             alone = model.solve(EVERYTHING.batch([i], dtype=torch.float64))
         torch.testing.assert_close(alone.outputs[0], together.outputs[i], rtol=1e-9, atol=1e-9)
-        for counts in ("accepted", "rejected"):
+        for counts in ("nfe", "accepted", "rejected"):
             of_all, own = getattr(together.solution.stats, counts), getattr(alone.solution.stats, counts)
             assert (per_series(together, of_all)[:, i] == own).all(), f"{counts} of series {i}"
 

@@ -72,11 +72,11 @@ def test_every_knot_ends_a_step(path):
 
 
 def test_every_piece_costs_a_step_of_its_own(path):
-    """Seven evaluations each: the slope jumps at a knot, so the last of a step is not the first of the next."""
+    """Seven evaluations each: the slope jumps at a knot, so the last of a piece is not the first of the next."""
     solution = solve(path, states(4), rtol=1e-1, atol=1e-1)
     pieces = path.knots.isfinite().sum(dim=1).numpy() + 1
     assert (solution.stats.accepted >= pieces).all()
-    assert (solution.stats.nfe >= 2 + 7 * pieces).all()
+    assert (solution.stats.nfe >= 1 + 7 * pieces).all()
 
 
 def test_stepping_over_takes_fewer_steps_than_there_are_pieces_where_tolerance_allows():
@@ -149,7 +149,7 @@ def crossed(gap_path) -> torch.Tensor:
 @pytest.mark.parametrize("solver", SOLVERS)
 @pytest.mark.parametrize("step_control", ["row", "joint"])
 def test_the_step_in_a_gap_is_crossed_right(gap_path, crossed, solver, step_control):
-    for tolerance in (1e-3, 1e-6):
+    for tolerance in (1e-3, 1e-5):
         found = solve(gap_path, states(1), solver=solver, rtol=tolerance, atol=tolerance, step_control=step_control)
         assert error_in_tolerances(found.state, crossed, tolerance) < 50
 

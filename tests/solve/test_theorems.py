@@ -28,13 +28,13 @@ def test_evaluations_grow_like_one_over_the_bandwidth(fit):
     """Theorems 1 and 2: NFE = O(1/h), with equality where the data fill every bandwidth with structure.
 
     White noise on a dense grid does: it has structure on every scale, so h alone decides how rough the path is, and
-    even the smallest h holds five observations. The tolerance is fine enough for a dozen steps at the largest h; with
+    even the smallest h holds five observations. The tolerance asks for several steps even at the largest h; with
     fewer, the start and the end of the window would flatten the slope.
     """
     noise = np.random.default_rng(0).normal(size=(2, 2, 1000))
     batch = double(SeriesSet.from_arrays(noise, np.linspace(0, 1, 1000)))
     bandwidths = np.geomspace(0.005, 0.05, 4)
-    cost = [mean_evaluations(fit(batch, h), 1e-4) for h in bandwidths]
+    cost = [mean_evaluations(fit(batch, h), 1e-3) for h in bandwidths]
     slope = np.polyfit(np.log(bandwidths), np.log(cost), 1)[0]
     assert slope == pytest.approx(-1.0, abs=0.25)
 
