@@ -4,7 +4,7 @@ import math
 from typing import Literal
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from smoothcde.paths import fill_linear
@@ -38,7 +38,8 @@ def encoder_features(
 class ConvEncoder(nn.Module):
     """Two convolutions of width 3 over the stamps, ReLU after each: the C of MVC-CDE.
 
-    Both ends of a series repeat its own first and last stamp's features, whatever the padding of its batch.
+    Both ends of a series repeat its own first and last stamp's features, whatever the padding of its batch. Written as
+    plain matrix products on series laid end to end, which needs no padded copy of the wide activations.
     """
 
     def __init__(self, features: int, width: int = 128):
@@ -46,18 +47,57 @@ class ConvEncoder(nn.Module):
         self.layers = nn.ModuleList([nn.Conv1d(features, width, 3), nn.Conv1d(width, width, 3)])
 
     def forward(
-        self, features: Float[Tensor, "n length features"], batch: SeriesBatch
+        self, features: Float[Tensor, "n length features"], lengths: Int[Tensor, "n"]
     ) -> Float[Tensor, "n length width"]:
         """Context of each stamp; padding holds something finite."""
-        length = features.shape[1]
-        within = torch.arange(length, device=features.device).minimum((batch.lengths[:, None] - 1).clamp(min=0))
-        ragged = bool((batch.lengths < length).any())
-        x = features.mT
-        for layer in self.layers:
-            if ragged:
-                x = x.gather(2, within[:, None, :].expand(-1, x.shape[1], -1))
-            x = torch.relu(layer(nn.functional.pad(x, (1, 1), mode="replicate")))
-        return x.mT
+        return self.end_to_end(features, lengths)[:, : features.shape[1]]
+
+    def end_to_end(
+        self, features: Float[Tensor, "n length features"], lengths: Int[Tensor, "n"]
+    ) -> Float[Tensor, "n places width"]:
+        """Context in contiguous memory; two places more than stamps, computed across neighbouring series, mean nothing."""
+        n, length, _ = features.shape
+        first, second = self.layers
+        # The first layer at positions -1 ... length, each clamped into its series: its own ends, repeated.
+        last = (lengths[:, None] - 1).clamp(min=0)
+        place = torch.arange(-1, length + 1, device=features.device).clamp(min=0).minimum(last)
+        series = torch.arange(n, device=features.device)[:, None]
+        windows = [features[series, (place + shift).clamp(min=0).minimum(last)] for shift in (-1, 0, 1)]
+        inputs = torch.cat(windows, dim=2).flatten(0, 1)
+        inputs = nn.functional.pad(
+            inputs, (0, 0, 0, 2)
+        )  # two rows more, so that three shifted slices have equal length
+        inner = torch.relu(torch.addmm(first.bias, inputs, first.weight.permute(2, 1, 0).flatten(0, 1)))
+        return torch.relu(_convolve(inner, second.weight.permute(2, 1, 0), second.bias)).view(n, length + 2, -1)
+
+
+class _Convolution(torch.autograd.Function):
+    """y[p] = x[p] W_0 + x[p + 1] W_1 + x[p + 2] W_2 + b as three products of shifted slices, forwards and backwards."""
+
+    @staticmethod
+    def forward(ctx, x: Tensor, taps: Tensor, bias: Tensor) -> Tensor:
+        count = x.shape[0] - 2
+        y = torch.addmm(bias, x[:count], taps[0])
+        y.addmm_(x[1 : count + 1], taps[1]).addmm_(x[2:], taps[2])
+        ctx.save_for_backward(x, taps)
+        return y
+
+    @staticmethod
+    def backward(ctx, *gradients: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        (gradient,) = gradients
+        x, taps = ctx.saved_tensors
+        count = gradient.shape[0]
+        to_x = x.new_zeros(x.shape)
+        for shift, tap in enumerate(taps):
+            to_x[shift : shift + count].addmm_(gradient, tap.mT)
+        to_taps = torch.stack([x[shift : shift + count].mT @ gradient for shift in range(3)])
+        return to_x, to_taps, gradient.sum(dim=0)
+
+
+def _convolve(
+    x: Float[Tensor, "places inputs"], taps: Float[Tensor, "3 inputs outputs"], bias: Float[Tensor, "outputs"]
+) -> Float[Tensor, "places-2 outputs"]:
+    return _Convolution.apply(x, taps, bias)  # type: ignore[return-value]
 
 
 class QueryAttention(nn.Module):
@@ -71,9 +111,12 @@ class QueryAttention(nn.Module):
         self.queries = nn.Parameter(torch.randn(views, width))
         self.scale = 1 / math.sqrt(width) if scaled else 1.0
 
-    def forward(self, context: Float[Tensor, "n length width"], batch: SeriesBatch) -> Float[Tensor, "n views length"]:
+    def scores(self, context: Float[Tensor, "n length width"]) -> Float[Tensor, "n views length"]:
+        """q_m^T u_k / sqrt(d)."""
+        return (context @ (self.queries.mT * self.scale)).mT
+
+    def forward(self, scores: Float[Tensor, "n views length"], batch: SeriesBatch) -> Float[Tensor, "n views length"]:
         """Weights of each view over the stamps; all zero for a series without observations."""
-        scores = self.queries @ context.mT * self.scale
         observed = batch.observed[:, None, :]
         nothing = ~observed.any(dim=2, keepdim=True)
         weights = torch.softmax(scores.masked_fill(~observed, -torch.inf).masked_fill(nothing, 0.0), dim=2)

@@ -14,6 +14,8 @@ from smoothcde.series import SeriesBatch
 
 WEIGHT_FLOOR = 1e-5
 """The paper's epsilon: even an observation without any attention keeps this much precision."""
+LARGEST_TABLE = 4_000_000
+"""Numbers in a table of products of basis functions, beyond which it costs more memory than it saves time."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -148,9 +150,11 @@ class _Posterior:
     """What all views of a batch share while they are conditioned on it."""
 
     def __init__(self, batch: SeriesBatch, mean: Tensor):
-        self.n, _, self.channels = batch.values.shape
-        self.window = batch.end - batch.start
-        self.x = _on_unit_window(batch.times, batch.start[:, None], batch.end[:, None])
+        window = batch.end - batch.start
+        x = _on_unit_window(batch.times, batch.start[:, None], batch.end[:, None])
+        # Series on one common grid share their basis and kernel, and what follows is a few large products.
+        self.aligned = len(batch) > 1 and bool((x == x[:1]).all() & (window == window[:1]).all())
+        self.x, self.window = (x[:1], window[:1]) if self.aligned else (x, window)
         # One system serves all channels observed at the same stamps; otherwise each channel has its own.
         self.shared = bool((batch.mask == batch.mask[:, :, :1]).all())
         centred = (batch.values.double() - mean) * batch.mask
@@ -166,23 +170,38 @@ class _Posterior:
         device = self.x.device
         precision = precision[:, :, :1] if self.shared else precision
         to_coefficients = chebyshev.transform(count).to(device)
-        basis = chebyshev.features(self.x, count) @ to_coefficients  # [n, length, count], Lagrange at the stamps
+        basis = chebyshev.features(self.x, count) @ to_coefficients  # [n or 1, length, count], Lagrange at the stamps
         node = chebyshev.nodes(count).to(device)
-        distance = (node[:, None] - node) / 2 * self.window[:, None, None]  # [n, count, count]
+        distance = (node[:, None] - node) / 2 * self.window[:, None, None]
         kernel = torch.exp(-0.5 * (distance / bandwidth[:, None, None, None]) ** 2) * scale[:, None, None, None] ** 2
-        kernel = kernel[:, :, None]  # [views, n, 1, count, count]
-        weighted = basis.mT[None, :, None] * precision[:, :, :, None, :]  # [views, n, systems, count, length]
-        gram = weighted @ basis[None, :, None]
-        system = torch.eye(count, dtype=torch.float64, device=device) + gram @ kernel
-        pull = weighted @ self.targets[None]  # [views, n, systems, count, columns]
-        values = kernel @ _solve(system, pull)
-        coefficients = to_coefficients @ values
+        kernel = kernel[:, :, None]  # [views, n or 1, 1, count, count]
+        gram, pull = self._sums(basis, precision)
+        system = torch.eye(count, dtype=torch.float64, device=device) + _times(gram, kernel)
+        coefficients = _times(_solve(system, pull).mT, kernel @ to_coefficients.mT).mT
         coefficients = coefficients.squeeze(2) if self.shared else coefficients.squeeze(-1).mT
         if not variance:
             return coefficients.unbind(), [None] * len(coefficients)
         # K (I + G K)^-1 = ((I + K G)^-1) K, symmetric; no subtraction, so small variances keep their digits.
         spread = _solve(system.mT, kernel.expand_as(system)).mT
         return coefficients.unbind(), (to_coefficients @ spread @ to_coefficients.mT).unbind()
+
+    def _sums(self, basis: Tensor, precision: Tensor) -> tuple[Tensor, Tensor]:
+        """A^T P A and A^T P x, `[views, n, systems, count, count or columns]`."""
+        length, count = basis.shape[1:]
+        if self.aligned and length * count**2 <= LARGEST_TABLE:
+            pairs = (basis[0, :, :, None] * basis[0, :, None, :]).flatten(1)
+            gram = precision.reshape(-1, length) @ pairs
+            pull = (precision[..., None] * self.targets).mT @ basis[0]
+            return gram.view(*precision.shape[:3], count, count), pull.mT
+        weighted = basis.mT[None, :, None] * precision[:, :, :, None, :]
+        return weighted @ basis[None, :, None], weighted @ self.targets[None]
+
+
+def _times(left: Tensor, right: Tensor) -> Tensor:
+    """`left @ right` where all series of a view may share `right`: then it is one product per view."""
+    if right.shape[1] == left.shape[1]:
+        return left @ right
+    return (left.flatten(1, -2) @ right[:, 0, 0]).view(*left.shape[:-1], right.shape[-1])
 
 
 def _solve(systems: Tensor, right: Tensor) -> Tensor:

@@ -144,7 +144,9 @@ def _tidy_values(frame, variable: str, value: str, channels, problems: Problems)
     labels = [str(c) for c in channels] if channels is not None else sorted(set(present))
     if unknown := [c for c in labels if c not in set(present)]:
         # One patient's table need not hold every lab a model was trained on; a name that was mistyped should still show.
-        warnings.warn(f"column {variable!r} never names {listed(unknown)}: never observed, unless misspelt", stacklevel=4)
+        warnings.warn(
+            f"column {variable!r} never names {listed(unknown)}: never observed, unless misspelt", stacklevel=4
+        )
     numbers = numbers_of(column_of(frame, value), value, problems)
     if nameless := int(((codes < 0) & ~np.isnan(numbers)).sum()):
         problems.add(f"{nameless} rows have a value but no {variable!r}; name their variable or drop them")

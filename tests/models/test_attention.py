@@ -58,7 +58,7 @@ class TestWeights:
         torch.manual_seed(0)
         attention = QueryAttention(views=2, width=3, scaled=scaled).double()
         context = normal(6, 7, 3)
-        weights = attention(context, batch).detach().numpy()
+        weights = attention(attention.scores(context), batch).detach().numpy()
         queries, observed = attention.queries.detach().numpy(), batch.observed.numpy()
         for i in range(4):
             for view in range(2):
@@ -70,7 +70,7 @@ class TestWeights:
         attention = QueryAttention(views=1, width=1)
         with torch.no_grad():
             attention.queries.fill_(1e6)
-        weights = attention(torch.arange(42.0).view(6, 7, 1), RAGGED.batch())
+        weights = attention(attention.scores(torch.arange(42.0).view(6, 7, 1)), RAGGED.batch())
         assert weights.isfinite().all()
 
     def test_queries_start_standard_normal(self):
@@ -93,21 +93,21 @@ class TestConvEncoder:
             layer = nn.Conv1d(own.in_channels, own.out_channels, 3, padding=1, padding_mode="replicate").double()
             layer.load_state_dict(own.state_dict())
             layers += [layer, nn.ReLU()]
-        torch.testing.assert_close(conv(features, batch), nn.Sequential(*layers)(features.mT).mT)
+        torch.testing.assert_close(conv(features, batch.lengths), nn.Sequential(*layers)(features.mT).mT)
 
     def test_does_not_see_padding(self, conv):
         batch = ragged_batch()
         features = normal(6, 7, 2)
-        together = conv(features, batch)
+        together = conv(features, batch.lengths)
         for i, length in enumerate(RAGGED.lengths[:5]):
-            alone = conv(features[i : i + 1, :length], RAGGED.batch([i], dtype=torch.float64))
+            alone = conv(features[i : i + 1, :length], RAGGED.batch([i], dtype=torch.float64).lengths)
             torch.testing.assert_close(alone[0], together[i, :length])
         elsewhere = torch.where(batch.stamped[:, :, None], features, 1e6)
-        torch.testing.assert_close(conv(elsewhere, batch)[:5], together[:5])
+        torch.testing.assert_close(conv(elsewhere, batch.lengths)[:5], together[:5])
 
     def test_takes_a_batch_without_any_stamp(self, conv):
         batch = series_of(NOTHING, NOTHING).batch(dtype=torch.float64)
-        assert conv(encoder_features(batch, "values", 1.0), batch).isfinite().all()
+        assert conv(encoder_features(batch, "values", 1.0), batch.lengths).isfinite().all()
 
 
 class TestEncoderInputs:
