@@ -1,4 +1,4 @@
-"""MVC-CDE with Gaussian process paths as its authors would write it: batched exact solve, torchdiffeq, one step for all."""
+"""MVC-CDE with Gaussian process paths as its authors would write it: batched exact solve, torchdiffeq."""
 
 import math
 

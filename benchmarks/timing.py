@@ -8,8 +8,8 @@ from collections.abc import Callable
 def interleaved(entries: dict[str, Callable[[], object]], rounds: int) -> dict[str, list[float]]:
     """Seconds per call, `rounds` of them for each entry.
 
-    Each timed call follows an untimed one of the same entry, as a training step follows another: what one entry leaves in the
-    caches and in the allocator is not charged to the next.
+    Each timed call follows an untimed one of the same entry, as a training step follows another: what one entry leaves
+    in the caches and in the allocator is not charged to the next.
     """
     seconds: dict[str, list[float]] = {name: [] for name in entries}
     for _ in range(rounds):

@@ -2,9 +2,9 @@
 
     make bench
 
-264 series of 315 stamps, 3 channels, 3 views with bandwidths 31.5 / 63 / 126, noise 0.05, hidden 128, dopri5 at tolerance
-1e-4. Real UWave series where `SMOOTHCDE_DATA` holds them, otherwise generated ones of the same size. Same weights and data on
-both sides; outputs and losses are compared before anything is timed.
+264 series of 315 stamps, 3 channels, 3 views with bandwidths 31.5 / 63 / 126, noise 0.05, hidden 128, dopri5 at
+tolerance 1e-4. Real UWave series where `SMOOTHCDE_DATA` holds them, otherwise generated ones of the same size. Same
+weights and data on both sides; outputs and losses are compared before anything is timed.
 """
 
 import json

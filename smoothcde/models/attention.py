@@ -1,7 +1,7 @@
 """Which observations each view listens to: encoders, queries, and how alike the views are."""
 
 import math
-from typing import Literal
+from typing import Literal, cast
 
 import torch
 from jaxtyping import Float, Int
@@ -55,9 +55,9 @@ class ConvEncoder(nn.Module):
     def end_to_end(
         self, features: Float[Tensor, "n length features"], lengths: Int[Tensor, "n"]
     ) -> Float[Tensor, "n places width"]:
-        """Context in contiguous memory; two places more than stamps, computed across neighbouring series, mean nothing."""
+        """Context in contiguous memory; two places behind the stamps of each series mean nothing."""
         n, length, _ = features.shape
-        first, second = self.layers
+        first, second = cast("list[nn.Conv1d]", list(self.layers))
         # The first layer at positions -1 ... length, each clamped into its series: its own ends, repeated.
         last = (lengths[:, None] - 1).clamp(min=0)
         place = torch.arange(-1, length + 1, device=features.device).clamp(min=0).minimum(last)
@@ -67,6 +67,8 @@ class ConvEncoder(nn.Module):
         inputs = nn.functional.pad(
             inputs, (0, 0, 0, 2)
         )  # two rows more, so that three shifted slices have equal length
+        assert first.bias is not None
+        assert second.bias is not None
         inner = torch.relu(torch.addmm(first.bias, inputs, first.weight.permute(2, 1, 0).flatten(0, 1)))
         return torch.relu(_convolve(inner, second.weight.permute(2, 1, 0), second.bias)).view(n, length + 2, -1)
 

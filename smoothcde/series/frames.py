@@ -143,7 +143,7 @@ def _tidy_values(frame, variable: str, value: str, channels, problems: Problems)
     present = [str(v) for v in variables]
     labels = [str(c) for c in channels] if channels is not None else sorted(set(present))
     if unknown := [c for c in labels if c not in set(present)]:
-        # One patient's table need not hold every lab a model was trained on; a name that was mistyped should still show.
+        # One patient's table need not hold every lab a model was trained on; a mistyped name should still show.
         warnings.warn(
             f"column {variable!r} never names {listed(unknown)}: never observed, unless misspelt", stacklevel=4
         )
