@@ -119,7 +119,11 @@ class Path(ABC):
 
     def select(self: AnyPath, rows: Any) -> AnyPath:
         """The paths of the given rows (indices or a boolean mask)."""
-        tensors = {f.name: t[rows] for f in fields(self) if isinstance(t := getattr(self, f.name), Tensor)}
+        index = torch.arange(self.rows, device=self.device)[rows].reshape(-1)
+        # index_select's backward pass is several times faster than that of indexing with a tensor.
+        tensors = {
+            f.name: t.index_select(0, index) for f in fields(self) if isinstance(t := getattr(self, f.name), Tensor)
+        }
         return replace(self, **tensors)
 
     def tensors(self) -> tuple[Tensor, ...]:

@@ -15,7 +15,7 @@ from smoothcde.solve.start import first_step
 from smoothcde.solve.step import Dense, Stale, Step, take_step
 from smoothcde.solve.windows import WindowedTerm
 
-CROWDED = 0.75
+CROWDED = 0.9
 """Finished rows are cleared away when fewer than this share of the rows present still run: copies cost, too."""
 
 
@@ -195,13 +195,13 @@ class _March:
         if running.sum() > CROWDED * len(running) or running.all():
             return
         stay, leave = np.flatnonzero(running), np.flatnonzero(~running)
-        self.left.append((self.present.index[leave], self.z[self._to_device(leave, torch.long)]))
+        self.left.append((self.present.index[leave], self.z.index_select(0, self._to_device(leave, torch.long))))
         if not len(stay):
             self.present = self.present.keep(stay)
             return
         position = self._to_device(stay, torch.long)
-        self.z = self.z[position]
-        self.slope = None if self.slope is None else self.slope[position]
+        self.z = self.z.index_select(0, position)
+        self.slope = None if self.slope is None else self.slope.index_select(0, position)
         self.term = self.term.select(position)
         self.present = self.present.keep(stay)
 
