@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from smoothcde.models.contraction import tanh_contraction
+from smoothcde.models.tanh_product import affine, tanh_product
 from smoothcde.solve import Rows
 
 Activation = Literal["tanh", "relu"]
@@ -25,14 +25,7 @@ class ViewLinear(nn.Module):
 
     def forward(self, x: Float[Tensor, "rows inputs"], rows: Rows) -> Float[Tensor, "rows outputs"]:
         """Each slice of rows through its own view's weights."""
-        sizes = rows.sizes
-        if len(sizes) == 1:
-            return torch.addmm(self.bias[0], x, self.weight[0])
-        if len(set(sizes)) == 1:
-            slices = x.view(len(sizes), sizes[0], -1)
-            return torch.baddbmm(self.bias[:, None], slices, self.weight).flatten(0, 1)
-        parts = zip(x.split(sizes), self.bias, self.weight, strict=True)
-        return torch.cat([torch.addmm(bias, part, weight) for part, bias, weight in parts])
+        return affine(x, self.weight, self.bias, rows.sizes)
 
 
 class TanhField(nn.Module):
@@ -53,7 +46,8 @@ class TanhField(nn.Module):
         self, z: Float[Tensor, "rows hidden"], dx: Float[Tensor, "rows channels"], rows: Rows
     ) -> Float[Tensor, "rows hidden"]:
         """f(z) dx."""
-        return tanh_contraction(self._inside_tanh(z, rows), dx)
+        inner, outer = (self.inner.weight, self.inner.bias), (self.outer.weight, self.outer.bias)
+        return tanh_product(z, dx, inner, outer, self.activation, rows.sizes)
 
     def matrix(self, z: Float[Tensor, "rows hidden"], rows: Rows) -> Float[Tensor, "rows hidden channels"]:
         """f(z)."""

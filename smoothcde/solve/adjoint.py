@@ -63,10 +63,12 @@ class _Sweep:
     def run(self, state: Tensor, states: Tensor, state_gradient: Tensor, states_gradient: Tensor) -> Tensor:
         """The gradient with respect to z0; those of tensors and parameters end up in `totals`."""
         problem = self.problem
-        # Rows that did not finish stay where they are, without gradient: their way back could not be integrated either.
+        # Rows that did not finish stand still, without gradient: their way back could not be integrated either. They do
+        # so at zero, since a field may overflow where they ended, and zero times infinity is no zero.
         lost = self.solution.codes != 0
         finished = torch.as_tensor(~lost, device=state.device)[:, None]
-        z, costate, here = state, torch.where(finished, state_gradient, 0.0), problem.end
+        z, costate = torch.where(finished, state, 0.0), torch.where(finished, state_gradient, 0.0)
+        here = problem.end
         start = np.where(lost, here, problem.start)
         times = problem.times if problem.times is not None else np.zeros((len(here), 0))
         times = np.where(lost[:, None], here[:, None], times)

@@ -102,6 +102,7 @@ class _March:
             self.tolerances,
             self.tableau.order,
             room,
+            self.problem.options.step_control != "joint",
             self._mean_over_units,
             lambda of_unit: of_unit[self.unit_of_row],
             slope_after,
