@@ -216,14 +216,15 @@ def torchdiffeq_paths() -> dict:
     }
 
 
-# Kinks make many steps, and step sizes that amplify roundings: coarser tolerances there.
 COMPARISONS = [(name, tolerance) for name in ("gp", "wider gp", "kernel") for tolerance in (1e-2, 1e-3, 1e-5)]
-COMPARISONS += [(name, tolerance) for name in ("natural cubic", "linear") for tolerance in (3e-2, 1e-2)]
+COMPARISONS += [(name, tolerance) for name in ("natural cubic", "linear") for tolerance in (3e-2, 1e-2, 1e-3, 1e-4)]
 
 
 @pytest.mark.parametrize(("name", "tolerance"), COMPARISONS)
 @pytest.mark.parametrize("solver", ["bosh3", "dopri5", "dopri8"])
 def test_joint_steps_cost_what_torchdiffeq_costs(name, tolerance, solver):
+    if (name, solver, tolerance) == ("linear", "dopri8", 1e-4):
+        pytest.skip("13,000 evaluations over every kink: seconds, and nothing new")
     path, field = torchdiffeq_paths()[name], TinyField(hidden=6)
     z0 = states(path.rows, hidden=6)
     calls = 0
