@@ -1,5 +1,6 @@
 """Adaptive integration with a step size per row."""
 
+from smoothcde.solve.cost import bandwidth_for, predict_cost
 from smoothcde.solve.integrate import integrate
 from smoothcde.solve.options import SolverOptions
 from smoothcde.solve.result import Solution, SolveError, Stats, Status
@@ -17,5 +18,7 @@ __all__ = [
     "Stats",
     "Status",
     "Term",
+    "bandwidth_for",
     "integrate",
+    "predict_cost",
 ]
