@@ -70,8 +70,8 @@ def main() -> None:
         "loss, smoothcde": float(cross_entropy(own.outputs, targets)),
         "loss, paper's stack": float(cross_entropy(theirs, targets)),
         "NFE of the paper's stack": paper.evaluations,
-        "NFE, smoothcde in joint mode": int(joint.solution.stats.nfe[0]),
-        "mean NFE per row, smoothcde": float(own.solution.stats.nfe.mean()),
+        "NFE, smoothcde in joint mode": int(joint.nfe[0]),
+        "mean NFE per row, smoothcde": float(own.nfe.mean()),
     }
     for what, value in compared.items():
         print(f"{what:>32}: {value:.6g}")

@@ -109,7 +109,7 @@ def _draw(entries: list[Entry], test: SeriesSet, truth: np.ndarray, out: Path) -
     batch = test.batch([longest])
     with torch.no_grad():
         outcome = model.solve(batch)
-        rough = entries[1].model.solve(batch).solution.stats.nfe[0]
+        rough = entries[1].model.solve(batch).nfe[0]
     probability = torch.softmax(outcome.outputs[0], dim=0)
     title = (
         f"mvc-gp on one test series of JapaneseVowels: speaker {int(probability.argmax()) + 1} with probability "

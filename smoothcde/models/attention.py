@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from smoothcde.paths import fill_linear
+from smoothcde.paths import fill_forward, fill_linear
 from smoothcde.series import SeriesBatch
 
 EncoderInputs = Literal["values", "values+mask+gap"]
@@ -21,14 +21,15 @@ def context_width(channels: int, inputs: EncoderInputs) -> int:
 
 
 def encoder_features(
-    batch: SeriesBatch, inputs: EncoderInputs, time_scale: float
+    batch: SeriesBatch, inputs: EncoderInputs, time_scale: float, causal: bool = False
 ) -> Float[Tensor, "n length features"]:
     """What an encoder sees at each stamp.
 
     "values": the observations, missing ones filled by straight lines. "values+mask+gap": also what was observed, and
     the time since the stamp before, in units of the time scale. Fixed when a model is built, never by a batch.
+    With `causal`, a missing value is the last one observed, 0 before the first: no later stamp shines through.
     """
-    values = fill_linear(batch).to(batch.dtype)
+    values = (fill_forward(batch) if causal else fill_linear(batch)).to(batch.dtype)
     if inputs == "values":
         return values
     gap = torch.diff(batch.times, dim=1, prepend=batch.times[:, :1]) / time_scale

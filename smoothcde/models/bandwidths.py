@@ -1,5 +1,6 @@
 """How smooth each view is: bandwidths as fractions of the time scale, given or learnt."""
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -49,19 +50,21 @@ class Bandwidths(nn.Module):
 
     def __init__(self, fractions: Sequence[float], time_scale: float, learn: bool = False, floor: float | None = None):
         super().__init__()
-        start = torch.tensor([float(f) for f in fractions], dtype=torch.float64)
-        if not len(start) or not bool(((start > 0) & start.isfinite()).all()):
+        # Checked as plain numbers, so that a model can be made on the meta device, to be counted only.
+        given = [float(f) for f in fractions]
+        if not given or not all(f > 0 and math.isfinite(f) for f in given):
             raise ValueError(
                 f"bandwidths are {tuple(fractions)}; give one positive fraction of the time scale per view"
             )
         if not time_scale > 0:
             raise ValueError(f"time_scale is {time_scale}; give the longest span of the training series")
         self.time_scale, self.learn = float(time_scale), learn
-        self.floor = float(start.min()) / 4 if floor is None else float(floor)
+        self.floor = min(given) / 4 if floor is None else float(floor)
+        start = torch.tensor(given, dtype=torch.float64)
         if not learn:
             self.register_buffer("fractions", start, persistent=False)
             return
-        if not bool((start > self.floor).all()) or self.floor <= 0:
+        if min(given) <= self.floor or self.floor <= 0:
             raise ValueError(f"the floor {self.floor} must be positive and below every bandwidth {tuple(fractions)}")
         self.raw = nn.Parameter(torch.log(torch.expm1(start - self.floor)))
 

@@ -1,6 +1,7 @@
 """Models of equal size, for comparisons that compare ideas and not parameter counts."""
 
 from collections.abc import Callable
+from functools import cache
 
 from torch import nn
 
@@ -18,12 +19,17 @@ def matching_hidden(build: Callable[[int], nn.Module], parameters: int, most: in
         parameters: the count to meet.
         most: the largest hidden size to consider.
     """
-    low, high = 1, most
+    count = cache(lambda hidden: parameter_count(build(hidden)))
+    # Doubling first: a bisection of the whole range would build models of a hundred million parameters on its way.
+    high = 1
+    while high < most and count(high) < parameters:
+        high = min(2 * high, most)
+    low = (high + 1) // 2
     while low < high:
         middle = (low + high) // 2
-        if parameter_count(build(middle)) < parameters:
+        if count(middle) < parameters:
             low = middle + 1
         else:
             high = middle
     candidates = [h for h in (low - 1, low) if h >= 1]
-    return min(candidates, key=lambda h: abs(parameter_count(build(h)) - parameters))
+    return min(candidates, key=lambda h: abs(count(h) - parameters))

@@ -56,3 +56,20 @@ class TanhField(nn.Module):
     def _inside_tanh(self, z: Tensor, rows: Rows) -> Float[Tensor, "rows channels hidden"]:
         inner = ACTIVATIONS[self.activation](self.inner(z, rows))
         return self.outer(inner, rows).view(-1, self.channels, self.hidden)
+
+    def column_derivatives(
+        self, z: Float[Tensor, "rows hidden"], directions: Float[Tensor, "rows hidden channels"], rows: Rows
+    ) -> Float[Tensor, "rows hidden channels"]:
+        """Df_j(z) v_j for every column f_j of the matrix, each along its own direction v_j: forward mode by hand.
+
+        A general forward-mode derivative would compute all columns along each direction and keep one of them.
+        """
+        inner = ACTIVATIONS[self.activation](self.inner(z, rows))
+        outer = torch.tanh(self.outer(inner, rows)).view(-1, self.channels, self.hidden)
+        steepness = 1 - inner**2 if self.activation == "tanh" else (inner > 0).to(z.dtype)
+        columns = []
+        views = zip(directions.mT.split(rows.sizes), steepness.split(rows.sizes), strict=True)
+        for (v, s), w1, w2 in zip(views, self.inner.weight, self.outer.weight, strict=True):
+            moved = (v @ w1) * s[:, None]  # [rows, channels, width]
+            columns.append(torch.einsum("rcw,wch->rch", moved, w2.view(-1, self.channels, self.hidden)))
+        return ((1 - outer**2) * torch.cat(columns)).mT

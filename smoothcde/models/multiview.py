@@ -15,7 +15,7 @@ from smoothcde.models.attention import (
     encoder_features,
 )
 from smoothcde.models.bandwidths import Bandwidths
-from smoothcde.models.cde import CDEModel, check_channels
+from smoothcde.models.cde import CDEModel
 from smoothcde.paths import GPPath, JoinedPath, KernelPath, Path
 from smoothcde.series import SeriesBatch
 
@@ -33,7 +33,7 @@ class MultiViewCDE(CDEModel):
     ```python
     model = MultiViewCDE(channels=3, outputs=8, bandwidths=(0.1, 0.2, 0.4), time_scale=315.0, smoother="gp")
     outcome = model.solve(series.batch())
-    outcome.outputs, outcome.attention, outcome.solution.stats.nfe
+    outcome.outputs, outcome.attention, outcome.nfe
     ```
 
     Args:
@@ -86,8 +86,10 @@ class MultiViewCDE(CDEModel):
         if not noise > 0:
             raise ValueError(f"noise is {noise}; it must be positive, 0.01 is the usual choice")
         path_channels = channels * (1 + count_channels)
-        super().__init__(views=len(bandwidths), path_channels=path_channels, outputs=outputs, **settings)
-        self.channels, self.smoother, self.kernel, self.diversity = channels, smoother, kernel, diversity
+        super().__init__(
+            views=len(bandwidths), channels=channels, path_channels=path_channels, outputs=outputs, **settings
+        )
+        self.smoother, self.kernel, self.diversity = smoother, kernel, diversity
         self.encoder_inputs: EncoderInputs = encoder_inputs
         self.count_scale = count_scale if count_channels else None
         self.bandwidths = Bandwidths(bandwidths, self.time_scale, learn_bandwidths, bandwidth_floor)
@@ -106,7 +108,6 @@ class MultiViewCDE(CDEModel):
 
     def smooth(self, batch: SeriesBatch) -> tuple[Path, Tensor | None, Tensor]:
         """Paths of all views, view-major, with the attention that shaped them."""
-        check_channels(batch, self.channels)
         weights = self.attention(self._scores(batch), batch)
         bandwidth = self.bandwidths.values
         if self.smoother == "gp":

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from smoothcde.models.bandwidths import Bandwidths
-from smoothcde.models.cde import CDEModel, check_channels
+from smoothcde.models.cde import CDEModel
 from smoothcde.paths import (
     GPPath,
     HermitePath,
@@ -74,8 +74,8 @@ class NeuralCDE(CDEModel):
         path_channels = channels * (1 + count_channels) + (path == "rectilinear")
         if path == "rectilinear":
             settings["time_channel"] = False  # it always brings its own
-        super().__init__(views=1, path_channels=path_channels, outputs=outputs, **settings)
-        self.path, self.channels = path, channels
+        super().__init__(views=1, channels=channels, path_channels=path_channels, outputs=outputs, **settings)
+        self.path = path
         self.kernel, self.noise, self.smoothing = kernel, noise, smoothing
         self.count_scale = count_scale if count_channels else None
         if path in SMOOTHERS:
@@ -83,7 +83,6 @@ class NeuralCDE(CDEModel):
 
     def smooth(self, batch: SeriesBatch) -> tuple[Path, Tensor | None, Tensor]:
         """One path per series; no attention, no penalty."""
-        check_channels(batch, self.channels)
         path = self._fit(batch)
         if self.count_scale is not None:
             path = JoinedPath.of(path, self._counts(batch.counts(self.count_scale)))

@@ -7,7 +7,8 @@ from smoothcde.paths.hermite import HermitePath
 from smoothcde.paths.joined import JoinedPath, TimePath
 from smoothcde.paths.kernel import KernelPath
 from smoothcde.paths.linear import LinearPath
-from smoothcde.paths.missing import fill_linear
+from smoothcde.paths.log_signature import LogSignaturePath
+from smoothcde.paths.missing import fill_forward, fill_linear
 from smoothcde.paths.natural_cubic import NaturalCubicPath
 from smoothcde.paths.rectilinear import RectilinearPath
 from smoothcde.paths.smoothing_spline import SmoothingSplinePath
@@ -19,10 +20,12 @@ __all__ = [
     "JoinedPath",
     "KernelPath",
     "LinearPath",
+    "LogSignaturePath",
     "NaturalCubicPath",
     "Path",
     "RectilinearPath",
     "SmoothingSplinePath",
     "TimePath",
+    "fill_forward",
     "fill_linear",
 ]

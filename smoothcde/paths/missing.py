@@ -37,3 +37,10 @@ def fill_linear(batch: SeriesBatch) -> Float64[Tensor, "n length channels"]:
     x_left, x_right = values.gather(1, left), values.gather(1, right)
     filled = x_left + share * (x_right - x_left)
     return filled * (has_previous | has_following)
+
+
+def fill_forward(batch: SeriesBatch) -> Float64[Tensor, "n length channels"]:
+    """Values at every stamp: the channel's latest observation, zero before its first. Looks back only."""
+    previous = previous_observed(batch.mask)
+    values = batch.values.double().gather(1, previous.clamp(min=0))
+    return torch.where(previous >= 0, values, 0.0)

@@ -7,14 +7,14 @@ import torch
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from smoothcde.models import CDEModel, Outcome
+from smoothcde.models import Outcome, SeriesModel
 from smoothcde.series import SeriesBatch
 
 _COLOURS = ("#0b6e99", "#d1495b", "#2f8f4e", "#8a5fbf", "#c98a1b", "#4d4d4d", "#e377c2", "#17becf")
 
 
 def plot_outcome(
-    model: CDEModel,
+    model: SeriesModel,
     batch: SeriesBatch,
     outcome: Outcome,
     series: int = 0,
@@ -31,7 +31,11 @@ def plot_outcome(
         channels: which to draw, the first two by default.
         title: above the figure.
     """
-    views, n = model.views, len(batch)
+    if outcome.path is None or outcome.solution is None:
+        raise ValueError(
+            f"a {type(model).__name__} has no path to draw; draw a model that is driven by one, as 'mvc-gp'"
+        )
+    views, n = outcome.path.rows // len(batch), len(batch)
     channels = range(min(batch.channels, 2)) if channels is None else channels
     rows = [view * n + series for view in range(views)]
     heights = [3.0] * len(channels) + [1.6] * (outcome.attention is not None) + [0.5 + 0.28 * views]
@@ -69,7 +73,7 @@ def plot_outcome(
     return figure
 
 
-def _view_names(model: CDEModel) -> list[str]:
+def _view_names(model: SeriesModel) -> list[str]:
     bandwidths = getattr(model, "bandwidths", None)
     if bandwidths is None:
         return [str(getattr(model, "path", "path"))]

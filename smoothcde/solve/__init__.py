@@ -5,11 +5,12 @@ from smoothcde.solve.integrate import integrate
 from smoothcde.solve.options import SolverOptions
 from smoothcde.solve.result import Solution, SolveError, Stats, Status
 from smoothcde.solve.rows import Rows
-from smoothcde.solve.terms import ControlTerm, Field, ODETerm, Term
+from smoothcde.solve.terms import ControlTerm, Field, LogODETerm, ODETerm, Term
 
 __all__ = [
     "ControlTerm",
     "Field",
+    "LogODETerm",
     "ODETerm",
     "Rows",
     "Solution",

@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Float, Float64
 from torch import Tensor, nn
 
-from smoothcde.paths import Path
+from smoothcde.paths import LogSignaturePath, Path
 from smoothcde.solve.rows import Rows
 
 
@@ -67,8 +67,8 @@ class Field(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class ControlTerm(Term):
-    """dz/dt = f(z) dX/dt: a neural controlled differential equation (the paper's eq. 1)."""
+class _AlongPath(Term):
+    """A field that is driven by a path: what both kinds of control share."""
 
     field: Any
     path: Path
@@ -77,13 +77,7 @@ class ControlTerm(Term):
         """dX/dt at the stages."""
         return self.path.derivative(times)
 
-    def slope(
-        self, z: Float[Tensor, "rows hidden"], controls: Tensor, stage: int, rows: Rows
-    ) -> Float[Tensor, "rows hidden"]:
-        """f(z) dX/dt."""
-        return self.field.product(z, controls[:, stage], rows)
-
-    def select(self, positions: Tensor) -> "ControlTerm":
+    def select(self, positions: Tensor) -> "Term":
         """The same field along the paths of the given rows."""
         return replace(self, path=self.path.select(positions))
 
@@ -97,13 +91,29 @@ class ControlTerm(Term):
         """The path's."""
         return self.path.tensors()
 
-    def with_tensors(self, tensors: Sequence[Tensor]) -> "ControlTerm":
+    def with_tensors(self, tensors: Sequence[Tensor]) -> "Term":
         """The same field along the path on other tensors."""
         return replace(self, path=self.path.with_tensors(tensors))
 
     def parameters(self) -> tuple[Tensor, ...]:
         """The field's."""
         return parameters_of(self.field)
+
+
+@dataclass(frozen=True, eq=False)
+class ControlTerm(_AlongPath):
+    """dz/dt = f(z) dX/dt: a neural controlled differential equation (the paper's eq. 1).
+
+    Attributes:
+        field: see `Field`.
+        path: what drives it.
+    """
+
+    def slope(
+        self, z: Float[Tensor, "rows hidden"], controls: Tensor, stage: int, rows: Rows
+    ) -> Float[Tensor, "rows hidden"]:
+        """f(z) dX/dt."""
+        return self.field.product(z, controls[:, stage], rows)
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,3 +158,40 @@ def parameters_of(field: Any) -> tuple[Tensor, ...]:
     """The trainable parameters of a module; none for a plain function."""
     found: Iterable[Tensor] = field.parameters() if isinstance(field, nn.Module) else ()
     return tuple(p for p in found if p.requires_grad and torch.is_floating_point(p))
+
+
+@dataclass(frozen=True, eq=False)
+class LogODETerm(_AlongPath):
+    """dz/dt = f(z) dX/dt + sum_{i<j} [f_i, f_j](z) dA_ij/dt: the log-ODE method on a path of log-signatures of depth 2.
+
+    [f_i, f_j] = Df_j f_i - Df_i f_j is the Lie bracket of two columns of the field, from its directional derivatives
+    (forward mode). With depth 1 there are no areas, and this is `ControlTerm`. (Walker et al., "Log Neural Controlled
+    Differential Equations: The Lie Brackets Make a Difference", 2024.)
+
+    Attributes:
+        field: with `product`, `matrix` and `column_derivatives`, as `TanhField` has them.
+        path: increments first, then areas for i < j.
+    """
+
+    path: LogSignaturePath
+
+    def slope(
+        self, z: Float[Tensor, "rows hidden"], controls: Tensor, stage: int, rows: Rows
+    ) -> Float[Tensor, "rows hidden"]:
+        """The log-ODE vector field."""
+        channels = self.path.base_channels
+        increments, areas = controls[:, stage, :channels], controls[:, stage, channels:]
+        if not areas.shape[1]:
+            return self.field.product(z, increments, rows)
+        matrix = self.field.matrix(z, rows)
+        signed = _antisymmetric(areas, channels)
+        # sum_{i<j} A_ij (Df_j f_i - Df_i f_j) = sum_j Df_j (f A)_j for the antisymmetric A.
+        brackets = self.field.column_derivatives(z, matrix @ signed, rows).sum(dim=2)
+        return torch.bmm(matrix, increments[:, :, None])[:, :, 0] + brackets
+
+
+def _antisymmetric(areas: Float[Tensor, "rows pairs"], channels: int) -> Float[Tensor, "rows channels channels"]:
+    first, second = torch.triu_indices(channels, channels, offset=1, device=areas.device)
+    upper = areas.new_zeros(len(areas), channels, channels)
+    upper[:, first, second] = areas
+    return upper - upper.mT

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from smoothcde.models import CDEModel
+from smoothcde.models import SeriesModel
 from smoothcde.series import SeriesSet
 
 
@@ -43,7 +43,7 @@ class TrainingRecord:
 
 
 def train_classifier(
-    model: CDEModel,
+    model: SeriesModel,
     series: SeriesSet,
     labels: np.ndarray,
     recipe: Recipe,
@@ -81,7 +81,7 @@ def train_classifier(
             optimiser.step()
             schedule.step()
             losses.append(loss.item())
-            evaluations.append(float(outcome.solution.stats.nfe.mean()))
+            evaluations.append(float(outcome.nfe.mean()))
             if on_step is not None:
                 on_step(epoch, losses[-1], evaluations[-1])
         record.loss.append(float(np.mean(losses)))

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import torch
 
-from smoothcde.models import CDEModel
+from smoothcde.models import SeriesModel
 from smoothcde.series import SeriesSet
 
 
@@ -25,7 +25,7 @@ class Measurement:
 
 
 @torch.no_grad()
-def measure_classifier(model: CDEModel, series: SeriesSet, labels: np.ndarray, batch_size: int = 256) -> Measurement:
+def measure_classifier(model: SeriesModel, series: SeriesSet, labels: np.ndarray, batch_size: int = 256) -> Measurement:
     """Accuracy and cost on test series; kinks are stepped over in joint mode, as the paper did."""
     if len(series) != len(labels):
         raise ValueError(f"there are {len(series)} series and {len(labels)} labels; give one label per series")
@@ -37,6 +37,6 @@ def measure_classifier(model: CDEModel, series: SeriesSet, labels: np.ndarray, b
         batch = series.batch(chosen, device=like.device, dtype=like.dtype)
         outcome = model.solve(batch)
         right += int((outcome.outputs.argmax(dim=1).cpu().numpy() == labels[chosen]).sum())
-        row.append(outcome.solution.stats.nfe)
-        joint.append(model.solve(batch, options=as_paper).solution.stats.nfe[0])
+        row.append(outcome.nfe)
+        joint.append(model.solve(batch, options=as_paper).nfe[0])
     return Measurement(right / len(series), float(np.mean(joint)), float(np.concatenate(row).mean()))

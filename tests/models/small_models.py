@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from smoothcde.models import CDEModel, build_model
+from smoothcde.models import SeriesModel, build_model
 from smoothcde.series import SeriesSet
 
 nan = np.nan
@@ -23,6 +23,9 @@ NOTHING = (np.zeros((2, 0)), [])
 
 TIME_SCALE = 5.5  # a little more than any window below
 
+WITHOUT_FIELD = ("gru-d", "gru", "mamba")  # nothing to integrate
+WITHOUT_PATH = ("ode-rnn", *WITHOUT_FIELD)  # they read stamps, one after another
+
 
 def series_of(*pairs: Any, **settings: Any) -> SeriesSet:
     """A set of two-channel series from (values, times) pairs."""
@@ -34,12 +37,26 @@ def several_views(name: str) -> bool:
     return name.startswith("mv")
 
 
-def small_model(name: str, dtype: torch.dtype = torch.float64, seed: int = 0, **settings: Any) -> CDEModel:
-    """A model by name with a few hundred parameters: two views where it can have several."""
+def small_model(
+    name: str, dtype: torch.dtype = torch.float64, seed: int = 0, stirred: bool = True, **settings: Any
+) -> SeriesModel:
+    """A model by name with a few hundred parameters: two views where it can have several.
+
+    Layers that start at zero would hide what they do, so they are stirred unless a test trains them.
+    """
     torch.manual_seed(seed)
-    defaults: dict[str, Any] = {"channels": 2, "outputs": 3, "time_scale": TIME_SCALE, "hidden": 5, "width": 6}
+    defaults: dict[str, Any] = {"channels": 2, "outputs": 3, "time_scale": TIME_SCALE, "hidden": 5}
     defaults |= {"noise": 0.1, "bandwidths": (0.2, 0.6) if several_views(name) else (0.2,)}
+    if name in WITHOUT_FIELD:
+        settings.pop("width", None)
+    else:
+        defaults["width"] = 6
     if several_views(name):
         defaults["encoder_width"] = 4
     model = build_model(name, **(defaults | settings))
+    if stirred:
+        with torch.no_grad():
+            for parameter in model.parameters():
+                if not parameter.any():
+                    parameter.uniform_(0.2, 0.6)
     return model.double() if dtype == torch.float64 else model

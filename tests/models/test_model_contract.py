@@ -1,6 +1,5 @@
 """The contract that every model keeps, on every kind of batch that irregular series make."""
 
-import io
 from dataclasses import replace
 from functools import cache
 
@@ -17,6 +16,7 @@ from small_models import (
     SHORT,
     STAMPS_WITHOUT_VALUES,
     TIME_SCALE,
+    WITHOUT_PATH,
     series_of,
     several_views,
     small_model,
@@ -27,6 +27,8 @@ from smoothcde.series import SeriesSet
 from smoothcde.training import Recipe, measure_classifier, train_classifier
 
 REGULAR = np.sin(np.arange(36.0) ** 1.3).reshape(3, 2, 6)
+WITH_PATH = [name for name in MODELS if name not in WITHOUT_PATH]
+SIGNATURES = ("log-ncde", "neural-rde")
 SERIES = {
     "complete": SeriesSet.from_arrays(REGULAR, times=[0.0, 0.7, 1.9, 2.0, 3.1, 4.4]),
     "missing values, own times, unequal lengths": series_of(LONG, SHORT, MIDDLE),
@@ -70,14 +72,16 @@ def test_outputs_and_gradients_are_finite_on_any_series(name, kind):
     outcome = model.solve(SERIES[kind].batch())
     assert outcome.outputs.shape == (len(SERIES[kind]), 3)
     assert outcome.outputs.isfinite().all()
-    assert outcome.solution.finished
+    assert outcome.solution is None or outcome.solution.finished
+    assert outcome.nfe.shape == (len(outcome.outputs) * getattr(model, "views", 1),)
     outcome.outputs.square().sum().backward()
     for key, parameter in model.named_parameters():
         assert parameter.grad is None or parameter.grad.isfinite().all(), key
 
 
 def test_gradients_reach_every_parameter(name):
-    learnt = {"learn_bandwidths": True} if several_views(name) else {"learn_bandwidth": name in ("kernel", "gp")}
+    learnt = {"learn_bandwidths": True} if several_views(name) else {}
+    learnt |= {"learn_bandwidth": True} if name in ("kernel", "gp") else {}
     noise = {"learn_noise": True} if name in ("mv-gp", "mvc-gp") else {}
     model = small_model(name, **learnt, **noise)
     model(SERIES["missing values, own times, unequal lengths"].batch(dtype=torch.float64)).square().sum().backward()
@@ -92,9 +96,11 @@ def test_a_series_alone_gives_what_it_gives_in_a_batch_with_as_many_steps(name):
         with torch.no_grad():
             alone = model.solve(EVERYTHING.batch([i], dtype=torch.float64))
         torch.testing.assert_close(alone.outputs[0], together.outputs[i], rtol=1e-9, atol=1e-9)
-        for counts in ("nfe", "accepted", "rejected"):
-            of_all, own = getattr(together.solution.stats, counts), getattr(alone.solution.stats, counts)
-            assert (per_series(together, of_all)[:, i] == own).all(), f"{counts} of series {i}"
+        assert (per_series(together, together.nfe)[:, i] == alone.nfe).all(), f"nfe of series {i}"
+        if name in WITH_PATH:
+            for counts in ("accepted", "rejected"):
+                of_all, own = getattr(together.solution.stats, counts), getattr(alone.solution.stats, counts)
+                assert (per_series(together, of_all)[:, i] == own).all(), f"{counts} of series {i}"
 
 
 def test_a_series_alone_gives_what_it_gives_in_a_batch_in_float32(name):
@@ -105,8 +111,13 @@ def test_a_series_alone_gives_what_it_gives_in_a_batch_in_float32(name):
     torch.testing.assert_close(alone, together[:3], rtol=1e-3, atol=1e-3)  # the solver's tolerance
 
 
-def test_float32_agrees_with_float64_to_the_tolerance_of_the_solver(name):
-    single, double = outcome_of(name, torch.float32).outputs, outcome_of(name).outputs
+def test_float32_agrees_with_float64(name):
+    # At a loose tolerance rounding decides whether a step at the edge is accepted, and the two go different ways.
+    with torch.no_grad():
+        single, double = (
+            small_model(name, dtype, rtol=1e-5, atol=1e-5)(EVERYTHING.batch(dtype=dtype))
+            for dtype in (torch.float32, torch.float64)
+        )
     assert (single.dtype, double.dtype) == (torch.float32, torch.float64)
     torch.testing.assert_close(single.double(), double, rtol=1e-3, atol=1e-3)
 
@@ -117,8 +128,7 @@ def test_permuting_the_batch_permutes_the_outputs(name):
     with torch.no_grad():
         permuted = small_model(name).solve(EVERYTHING.batch(order, dtype=torch.float64))
     torch.testing.assert_close(permuted.outputs, together.outputs[order], rtol=1e-9, atol=1e-9)
-    accepted = per_series(together, together.solution.stats.accepted)
-    assert (per_series(permuted, permuted.solution.stats.accepted) == accepted[:, order]).all()
+    assert (per_series(permuted, permuted.nfe) == per_series(together, together.nfe)[:, order]).all()
 
 
 def test_when_a_series_was_recorded_does_not_matter_only_time_since_its_start(name):
@@ -147,14 +157,26 @@ def test_the_last_requested_moment_gives_the_outputs_at_the_end(name):
     torch.testing.assert_close(outcome.outputs[:, -1], outcome_of(name).outputs, rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.parametrize("name", WITH_PATH)
 def test_the_first_requested_moment_reads_out_the_initial_state(name):
     model = small_model(name)
     batch = EVERYTHING.batch(dtype=torch.float64)
     with torch.no_grad():
         outcome = model.solve(batch, times=[0.0, 1.0])
-        views = model.initial(outcome.path.evaluate(outcome.path.start)).chunk(model.views)
+        views = model.initial(model.start_features(outcome.path)).chunk(model.views)
         expected = model.readout(torch.cat(views, dim=1))
     torch.testing.assert_close(outcome.outputs[:, 0], expected, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", WITHOUT_PATH)
+@pytest.mark.parametrize("moment", [0.0, 0.45, 1.1, 3.0])
+def test_a_requested_moment_knows_nothing_of_what_comes_after(name, moment):
+    model = small_model(name, rtol=1e-9, atol=1e-9)
+    until = EVERYTHING.with_window(end=np.minimum(EVERYTHING.start + moment, EVERYTHING.end))
+    with torch.no_grad():
+        asked = model.solve(EVERYTHING.batch(dtype=torch.float64), times=[moment]).outputs[:, 0]
+        cut = model(until.batch(dtype=torch.float64))
+    torch.testing.assert_close(asked, cut, rtol=1e-7, atol=1e-7)
 
 
 def test_moments_for_all_are_moments_for_each(name):
@@ -178,16 +200,18 @@ def test_static_features_join_at_the_readout(name):
     torch.testing.assert_close(at_moments[:, -1], outputs)
 
 
+@pytest.mark.parametrize("name", WITH_PATH)
 def test_a_time_channel_tells_how_long_a_window_was(name):
     model = small_model(name, time_channel=True)
     batch = EVERYTHING.batch(dtype=torch.float64)
     with torch.no_grad():
         path = model.solve(batch).path
-        time_at_end = path.evaluate(path.end)[:, -1]
-    assert path.channels == 3
+        time_at_end = path.evaluate(path.end)[:, 2]
+    assert path.channels == (6 if name in SIGNATURES else 3)  # three areas
     torch.testing.assert_close(time_at_end, batch.end.repeat(model.views) / TIME_SCALE)
 
 
+@pytest.mark.parametrize("name", WITH_PATH)
 def test_a_time_channel_sets_an_empty_window_apart_from_a_longer_one(name):
     empty = series_of(NOTHING, NOTHING, window=([0.0, 0.0], [1.0, 5.0]))
     with torch.no_grad():
@@ -198,6 +222,7 @@ def test_a_time_channel_sets_an_empty_window_apart_from_a_longer_one(name):
         assert (outputs[0] - outputs[1]).abs().max() > 1e-3
 
 
+@pytest.mark.parametrize("name", [name for name in WITH_PATH if name not in SIGNATURES])
 @pytest.mark.parametrize("time_channel", [False, True])
 def test_count_channels_tell_how_often_each_channel_was_observed(name, time_channel):
     model = small_model(name, time_channel=time_channel, count_channels=True, count_scale=0.5)
@@ -216,11 +241,10 @@ def test_count_channels_tell_how_often_each_channel_was_observed(name, time_chan
         torch.testing.assert_close(counts, total)
 
 
-def test_weights_saved_and_loaded_give_the_same_outputs(name):
+def test_weights_saved_and_loaded_give_the_same_outputs(name, tmp_path):
     model, other = small_model(name), small_model(name, seed=1)
-    file = io.BytesIO()
+    file = tmp_path / "weights.pt"
     torch.save(model.state_dict(), file)
-    file.seek(0)
     batch = series_of(LONG, SHORT).batch(dtype=torch.float64)
     with torch.no_grad():
         assert not torch.equal(model(batch), other(batch))
@@ -248,6 +272,7 @@ def test_learns_to_tell_rising_from_falling(name):
     train, labels = rising_or_falling(48, seed=0)
     test, truth = rising_or_falling(100, seed=1)
     settings = {"outputs": 2, "time_scale": train.longest_span, "hidden": 8, "width": 8, "rtol": 1e-2, "atol": 1e-2}
-    model = small_model(name, torch.float32, **settings)
-    train_classifier(model, train, labels, Recipe(epochs=10, batch_size=48, learning_rate=0.05))
+    model = small_model(name, torch.float32, stirred=False, **settings)
+    epochs = 20 if name in WITHOUT_PATH else 10
+    train_classifier(model, train, labels, Recipe(epochs=epochs, batch_size=48, learning_rate=0.05))
     assert measure_classifier(model, test, truth).accuracy > 0.95

@@ -64,9 +64,11 @@ def test_several_bandwidths_for_a_single_path(name, bandwidths):
         small_model(name, bandwidths=bandwidths)
 
 
-@pytest.mark.parametrize("name", ["linear", "rectilinear", "hermite", "cubic", "smoothing-spline"])
-def test_models_without_smoothing_ignore_bandwidths(name):
-    assert small_model(name, bandwidths=(0.1, 0.2)).views == 1
+@pytest.mark.parametrize("name", [name for name in MODELS if name not in SMOOTHING])
+def test_models_without_smoothing_ignore_bandwidths_and_noise(name):
+    batch = series_of(SHORT).batch(dtype=torch.float64)
+    given = small_model(name, bandwidths=(0.1, 0.2), noise=0.3)
+    assert torch.equal(given(batch), small_model(name)(batch))
 
 
 @pytest.mark.parametrize("floor", [0.2, 0.3, 0.0, -0.1])
@@ -84,7 +86,7 @@ def test_static_features_that_are_missing_or_too_many(name):
 
 
 @pytest.mark.parametrize("times", [0.5, [[0.0, 1.0]], [[0.0], [1.0], [2.0]], [[[0.0]]]])
-@pytest.mark.parametrize("name", ["linear", "rectilinear", "mvc-gp"])
+@pytest.mark.parametrize("name", ["linear", "rectilinear", "mvc-gp", "log-ncde", "ode-rnn", "gru", "gru-d", "mamba"])
 def test_times_of_the_wrong_shape(name, times):
     with refuses(r"times have shape .*; give \[moments\], or \[n, moments\] with n = 2"):
         small_model(name).solve(series_of(SHORT, LONG).batch(dtype=torch.float64), times=times)

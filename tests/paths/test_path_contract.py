@@ -14,6 +14,7 @@ from smoothcde.paths import (
     JoinedPath,
     KernelPath,
     LinearPath,
+    LogSignaturePath,
     NaturalCubicPath,
     RectilinearPath,
     SmoothingSplinePath,
@@ -48,6 +49,8 @@ PATHS = {
     "gp": lambda batch: GPPath.fit(batch, bandwidth=0.8, noise=0.05),
     "two gp views": lambda batch: GPPath.fit(batch, bandwidth=(0.3, 2.0), noise=(0.1, 0.02), weights=recent(batch)),
     "exact gp": lambda batch: ExactGPPath.fit(batch, bandwidth=0.8, noise=0.05),
+    "log-signatures of depth 1": lambda batch: LogSignaturePath.fit(batch, depth=1, step=0.9),
+    "log-signatures of depth 2": lambda batch: LogSignaturePath.fit(batch, depth=2, step=0.9, time_scale=4.0),
     "joined with time and counts": with_time_and_counts,
 }
 NOT_DIFFERENTIABLE = {"smoothing spline"}

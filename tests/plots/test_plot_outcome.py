@@ -17,6 +17,9 @@ SERIES = SeriesSet.from_arrays(
 )
 
 
+WITHOUT_PATH = ("ode-rnn", "gru-d", "gru", "mamba")
+
+
 def drawn(name="mvc-gp", series=0, channels=None, **settings):
     torch.manual_seed(0)
     bandwidths = (0.2, 0.6) if name.startswith("mv") else (0.2,)
@@ -28,11 +31,18 @@ def drawn(name="mvc-gp", series=0, channels=None, **settings):
     return plot_outcome(model, batch, outcome, series=series, channels=channels), batch, outcome
 
 
-@pytest.mark.parametrize("name", MODELS)
-def test_every_model_can_be_drawn(name):
+@pytest.mark.parametrize("name", [name for name in MODELS if name not in WITHOUT_PATH])
+def test_every_model_with_a_path_can_be_drawn(name):
     figure, _, outcome = drawn(name)
     figure.savefig(io.BytesIO(), format="png", dpi=20)
     assert len(figure.axes) == 2 + (outcome.attention is not None) + 1
+
+
+def test_a_model_without_a_path_is_told_so():
+    model = build_model("gru", channels=3, outputs=2, time_scale=5.0, hidden=4)
+    batch = SERIES.batch()
+    with pytest.raises(ValueError, match="a GRUModel has no path to draw; draw a model that is driven by one"):
+        plot_outcome(model, batch, model.solve(batch))
 
 
 def test_channel_panels_hold_the_observations_and_a_line_per_view():
