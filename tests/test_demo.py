@@ -84,4 +84,5 @@ def test_help_names_every_command():
     for arguments in (["--help"], []):
         output = command(*arguments).output
         assert "demo" in output
-        assert "models" in output
+        for name in ("models", "compare", "footprint"):
+            assert name in output

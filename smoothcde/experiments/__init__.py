@@ -1,0 +1,1 @@
+"""Comparisons: what is trained on what, and how it is told."""
