@@ -1,5 +1,6 @@
 """The command line."""
 
+from itertools import product
 from pathlib import Path
 from typing import Annotated
 
@@ -94,4 +95,8 @@ def footprint(
         for name in asked:
             if name not in known:
                 raise typer.BadParameter(f"there is no {kind} {name!r}; use any of: {', '.join(map(repr, known))}")
-    console.print(table_of([run(shape, name, batch_size, memory) for shape in shapes for name in names]))
+    lines = []
+    for shape, name in product(shapes, names):
+        with console.status(f"{shape}: {name}"):
+            lines.append(run(shape, name, batch_size, memory))
+    console.print(table_of(lines))
