@@ -14,6 +14,8 @@ from smoothcde.series import SeriesBatch
 
 WEIGHT_FLOOR = 1e-5
 """The paper's epsilon: even an observation without any attention keeps this much precision."""
+MOST_NODES = 4_000
+"""Nodes per view, beyond which a path is refused: a single system of that size takes 128 MB and seconds."""
 LARGEST_TABLE = 4_000_000
 """Numbers in a table of products of basis functions, beyond which it costs more memory than it saves time."""
 
@@ -82,6 +84,12 @@ class GPPath(Path):
         noise = positive_per_view(noise, "noise", views, batch)
         scale = positive_per_view(prior_scale, "prior_scale", views, batch)
         counts = _node_counts(nodes, bandwidth, batch)
+        if max(counts) > MOST_NODES:
+            narrowest, longest = float(bandwidth.detach().min()), float((batch.end - batch.start).max())
+            raise ValueError(
+                f"a bandwidth of {narrowest:g} on a window of {longest:g} needs {max(counts):,} nodes, more than "
+                f"{MOST_NODES:,}; give a larger bandwidth or shorter windows (are both in the same unit of time?)"
+            )
         mean = torch.as_tensor(prior_mean, dtype=torch.float64, device=batch.device)
 
         posterior = _Posterior(batch, mean)

@@ -107,3 +107,9 @@ def test_a_time_channels_scale_is_positive(batch, scale):
 def test_smoothing_is_not_negative(batch, smoothing):
     with pytest.raises(ValueError, match=r"smoothing is .*; it must be zero or positive"):
         SmoothingSplinePath.fit(batch, smoothing)
+
+
+def test_windows_in_another_unit_than_the_bandwidth_are_refused_before_they_take_all_memory():
+    batch = SeriesSet.from_arrays(np.ones((1, 1, 3)), [0.0, 3600.0, 72000.0]).batch()
+    with pytest.raises(ValueError, match=r"bandwidth of 1 on a window of 72000 needs .* nodes.*same unit of time"):
+        GPPath.fit(batch, 1.0, 0.01)
