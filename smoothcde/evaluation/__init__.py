@@ -1,0 +1,13 @@
+"""How good predictions are, with how much of it may be luck."""
+
+from smoothcde.evaluation.bootstrap import Estimate
+from smoothcde.evaluation.classification import ClassificationReport, evaluate_classification
+from smoothcde.evaluation.regression import RegressionReport, evaluate_regression
+
+__all__ = [
+    "ClassificationReport",
+    "Estimate",
+    "RegressionReport",
+    "evaluate_classification",
+    "evaluate_regression",
+]
