@@ -1,5 +1,6 @@
 """Figures."""
 
-from smoothcde.plots.outcome import plot_outcome
+from smoothcde.plots.outcome import draw_portrait, plot_outcome
+from smoothcde.plots.portrait import Portrait, ViewPortrait, portray
 
-__all__ = ["plot_outcome"]
+__all__ = ["Portrait", "ViewPortrait", "draw_portrait", "plot_outcome", "portray"]

@@ -1,16 +1,20 @@
-"""One series as a model sees it: paths, attention, solver steps."""
+"""Pictures of one series as a model sees it: paths, attention, solver steps."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
-import torch
 from matplotlib.axes import Axes
+from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 from matplotlib.figure import Figure
 
 from smoothcde.models import Outcome, SeriesModel
+from smoothcde.plots.portrait import Portrait, portray
 from smoothcde.series import SeriesBatch
 
-_COLOURS = ("#0b6e99", "#d1495b", "#2f8f4e", "#8a5fbf", "#c98a1b", "#4d4d4d", "#e377c2", "#17becf")
+# The palette of Okabe and Ito, made for the colour-blind; line styles tell views apart without any colour.
+_COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#4d4d4d", "#8a5fbf")
+_STYLES = ("-", "--", "-.", ":")
 
 
 def plot_outcome(
@@ -35,37 +39,57 @@ def plot_outcome(
         raise ValueError(
             f"a {type(model).__name__} has no path to draw; draw a model that is driven by one, as 'mvc-gp'"
         )
-    views, n = outcome.path.rows // len(batch), len(batch)
     channels = range(min(batch.channels, 2)) if channels is None else channels
-    rows = [view * n + series for view in range(views)]
-    heights = [3.0] * len(channels) + [1.6] * (outcome.attention is not None) + [0.5 + 0.28 * views]
-    figure = Figure(figsize=(8.5, 1.1 + 0.62 * sum(heights)), layout="constrained")
-    axes = list(np.atleast_1d(figure.subplots(len(heights), 1, sharex=True, height_ratios=heights)))
-    origin = float(batch.origin[series])
-    names = _view_names(model)
+    return draw_portrait(portray(model, batch, outcome, series), channels, title=title)
 
-    path = outcome.path.select(torch.as_tensor(rows, device=outcome.path.device))
-    span = float(batch.end[series])
-    clock = torch.linspace(0.0, span, 400, dtype=torch.float64, device=path.device)
-    moments = path.clock(clock.expand(path.rows, -1))
-    with torch.no_grad():
-        values = path.evaluate(moments).double().cpu().numpy()
+
+def draw_portrait(
+    portrait: Portrait,
+    channels: Sequence[int],
+    *,
+    channel_names: Sequence[str] | None = None,
+    bars: tuple[Sequence[str], Sequence[float]] | None = None,
+    dates: bool = False,
+    title: str | None = None,
+) -> Figure:
+    """A panel per channel, then attention and solver steps where there are any, then bars.
+
+    Args:
+        portrait: of the series.
+        channels: which to draw.
+        channel_names: "channel 0", ... without.
+        bars: names and lengths between 0 and 1, such as the probabilities of classes.
+        dates: whether times are seconds since 1970, to be shown as dates.
+        title: above the figure.
+    """
+    attends = any(view.attention is not None for view in portrait.views)
+    heights = [3.0] * len(channels) + [1.6] * attends
+    heights += [0.5 + 0.28 * len(portrait.views)] if portrait.views else []
+    timed = len(heights)
+    heights += [0.6 + 0.35 * len(bars[0])] if bars else []
+    figure = Figure(figsize=(8.5, 1.1 + 0.62 * sum(heights)), layout="constrained")
+    grid = figure.add_gridspec(len(heights), 1, height_ratios=heights)
+    axes: list[Axes] = []
+    for row in range(timed):
+        axes.append(figure.add_subplot(grid[row], sharex=axes[0] if axes else None))
+    clock = _Clock(portrait.origin, dates)
     for axis, channel in zip(axes, channels, strict=False):
-        seen = batch.mask[series, :, channel].cpu().numpy()
-        t, x = batch.times[series].cpu().numpy(), batch.values[series, :, channel].detach().cpu().numpy()
-        axis.plot(t[seen] + origin, x[seen], ".", color="#777777", markersize=6, label="observed")
-        for view in range(views):
-            axis.plot(clock.cpu() + origin, values[view, :, channel], color=_COLOURS[view % 8], label=names[view])
-        axis.set_ylabel(f"channel {channel}")
-    axes[0].legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False, fontsize=8)
-    if outcome.attention is not None:
-        _draw_attention(axes[len(channels)], batch.select([series]), outcome.attention[series], origin)
-    steps = [
-        _real_times(outcome.solution.steps[row], own, clock.cpu().numpy()) + origin
-        for row, own in zip(rows, moments.cpu().numpy(), strict=True)
-    ]
-    _draw_steps(axes[-1], steps, [int(outcome.solution.stats.nfe[row]) for row in rows])
-    axes[-1].set_xlabel("time")
+        _draw_channel(axis, portrait, channel, clock)
+        axis.set_ylabel(_plain(channel_names[channel] if channel_names else f"channel {channel}"))
+    if channels:
+        axes[0].legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False, fontsize=8)
+    if attends:
+        _draw_attention(axes[len(channels)], portrait, clock)
+    if portrait.views:
+        _draw_steps(axes[timed - 1], portrait, clock)
+    for axis in axes[:-1]:
+        axis.tick_params(labelbottom=False)
+    if axes:
+        clock.label(axes[-1])
+        axes[-1].set_xlim(*_limits(clock(np.array([0.0, portrait.span]))))
+    if bars:
+        axes.append(figure.add_subplot(grid[timed]))
+        _draw_bars(axes[-1], *bars)
     for axis in axes:
         axis.spines[["top", "right"]].set_visible(False)
     if title:
@@ -73,30 +97,72 @@ def plot_outcome(
     return figure
 
 
-def _view_names(model: SeriesModel) -> list[str]:
-    bandwidths = getattr(model, "bandwidths", None)
-    if bandwidths is None:
-        return [str(getattr(model, "path", "path"))]
-    return [f"view {view + 1}, bandwidth {h:.3g}" for view, h in enumerate(bandwidths.values.tolist())]
+class _Clock:
+    """Times since the series' start as the user's own, for an axis."""
+
+    def __init__(self, origin: float, dates: bool):
+        self._origin, self._dates = origin, dates
+
+    def __call__(self, times: Any) -> np.ndarray:
+        seconds = np.asarray(times) + self._origin
+        return seconds / 86400.0 if self._dates else seconds  # matplotlib counts dates in days since 1970
+
+    def label(self, axis: Axes) -> None:
+        axis.set_xlabel("time (UTC)" if self._dates else "time")
+        if self._dates:
+            locator = AutoDateLocator()
+            axis.xaxis.set_major_locator(locator)
+            axis.xaxis.set_major_formatter(ConciseDateFormatter(locator))
 
 
-def _draw_attention(axis: Axes, batch: SeriesBatch, attention: torch.Tensor, origin: float) -> None:
-    seen = batch.observed[0].cpu().numpy()
-    t = batch.times[0].cpu().numpy()[seen] + origin
-    for view, weights in enumerate(attention.detach().cpu().numpy()):
-        axis.plot(t, weights[seen], color=_COLOURS[view % 8], linewidth=1.4, marker=".", markersize=3)
+def _limits(ends: np.ndarray) -> tuple[float, float]:
+    margin = 0.03 * (ends[1] - ends[0]) or 0.5
+    return float(ends[0] - margin), float(ends[1] + margin)
+
+
+def _plain(text: str) -> str:
+    """Without the dollar signs that matplotlib would read as mathematics."""
+    return text.replace("$", r"\$")
+
+
+def _look(view: int) -> dict[str, str]:
+    return {"color": _COLOURS[view % len(_COLOURS)], "linestyle": _STYLES[view % len(_STYLES)]}
+
+
+def _draw_channel(axis: Axes, portrait: Portrait, channel: int, clock: _Clock) -> None:
+    for begin, end in portrait.gaps(channel):
+        axis.axvspan(*clock([begin, end]), color="#777777", alpha=0.1, linewidth=0)
+    t, x = portrait.channel(channel)
+    axis.plot(clock(t), x, ".", color="#777777", markersize=6, label="observed")
+    for index, view in enumerate(portrait.views):
+        axis.plot(clock(portrait.moments), view.path[:, channel], **_look(index), label=view.label)
+
+
+def _draw_attention(axis: Axes, portrait: Portrait, clock: _Clock) -> None:
+    seen = portrait.observed
+    for index, view in enumerate(portrait.views):
+        assert view.attention is not None
+        weights = view.attention[seen]
+        axis.plot(clock(portrait.times[seen]), weights, **_look(index), linewidth=1.4, marker=".", markersize=3)
     axis.set_ylabel("attention")
     axis.set_ylim(bottom=0)
 
 
-def _real_times(steps: np.ndarray, own: np.ndarray, clock: np.ndarray) -> np.ndarray:
-    """Steps on a path's own clock (rectilinear has one) as times; `own` is what it shows at the times `clock`."""
-    return steps if np.array_equal(own, clock) else np.interp(steps, own, clock)
-
-
-def _draw_steps(axis: Axes, steps: list[np.ndarray], nfe: list[int]) -> None:
-    for view, ends in enumerate(steps):
-        axis.plot(ends, np.full(len(ends), -view), "|", color=_COLOURS[view % 8], markersize=9)
-    axis.set_yticks([-view for view in range(len(steps))], [f"{count} NFE" for count in nfe], fontsize=8)
-    axis.set_ylim(-len(steps) + 0.4, 0.6)
+def _draw_steps(axis: Axes, portrait: Portrait, clock: _Clock) -> None:
+    views = portrait.views
+    for index, view in enumerate(views):
+        colour = _COLOURS[index % len(_COLOURS)]
+        axis.plot(clock(view.steps), np.full(len(view.steps), -index), "|", color=colour, markersize=9)
+    axis.set_yticks([-index for index in range(len(views))], [f"{view.nfe} NFE" for view in views], fontsize=8)
+    axis.set_ylim(-len(views) + 0.4, 0.6)
     axis.set_ylabel("steps")
+
+
+def _draw_bars(axis: Axes, names: Sequence[str], lengths: Sequence[float]) -> None:
+    places = -np.arange(len(names))
+    axis.barh(places, lengths, color=_COLOURS[0], height=0.7)
+    for place, length in zip(places, lengths, strict=True):
+        axis.text(length + 0.01, place, f"{length:.3f}", va="center", fontsize=8)
+    axis.set_yticks(places, [_plain(name) for name in names], fontsize=8)
+    axis.set_xlim(0.0, 1.1)
+    axis.set_xlabel("probability")
