@@ -1,4 +1,4 @@
-"""What there is to draw of one series: its observations, and per view the path, the attention and the solver's steps."""
+"""What there is to draw of one series: observations, and per view a path, attention and the solver's steps."""
 
 from dataclasses import dataclass
 
@@ -141,9 +141,10 @@ def _moments(times: np.ndarray, span: float) -> np.ndarray:
 
 
 def _views(model, outcome: Outcome, rows, moments, length, mean, scale) -> tuple[ViewPortrait, ...]:
-    path, solution = outcome.path, outcome.solution
-    assert path is not None and solution is not None  # a model that has a path solves along it
-    path = path.select(torch.as_tensor(rows, device=path.device))
+    solution = outcome.solution
+    assert outcome.path is not None
+    assert solution is not None  # a model that has a path solves along it
+    path = outcome.path.select(torch.as_tensor(rows, device=outcome.path.device))
     clock = path.clock(torch.as_tensor(moments, device=path.device).expand(path.rows, -1))
     channels = len(mean)  # a path's further channels are time and counts, no values of the series
     with torch.no_grad():
