@@ -1,0 +1,293 @@
+"""`Predictor`: a trained model with all that turns raw series into answers."""
+
+import platform
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from importlib.metadata import PackageNotFoundError, version
+from os import PathLike
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from scipy.special import softmax
+
+from smoothcde.data import ChannelScaler
+from smoothcde.estimators.labels import labels_from_json, labels_to_json
+from smoothcde.estimators.scaling import ColumnScaler
+from smoothcde.models import Outcome, SeriesModel, build_model
+from smoothcde.series import SeriesBatch, SeriesSet
+from smoothcde.storage import Contents, ModelFileError, read_directory, write_directory
+
+Task = Literal["classification", "regression"]
+
+BATCH_SIZE = 256
+"""Series that are predicted at a time."""
+
+
+@dataclass(frozen=True, eq=False)
+class Predictor:
+    """What a training leaves behind: a model, and how series become its inputs and its outputs become answers.
+
+    It takes series in the user's own units, knows nothing of scikit-learn, and is what a model directory holds.
+
+    ```python
+    predictor = Predictor.load("sepsis-model")
+    predictor.predict(series)                                    # at the end of each series' window
+    predictor.predict(series.with_window(end=24.0))              # as if it were hour 24: later values are not seen
+    ```
+
+    A prediction is made at the end of a series' window from the observations inside that window, and from nothing
+    else. Windows may be longer, shorter, earlier or later than those of the training: time counts from each window's
+    start in the training's time scale (`model.time_scale`), so a bandwidth of two hours stays one of two hours. What a
+    model says about windows much longer than it was trained on is an extrapolation all the same.
+
+    Attributes:
+        task: "classification" or "regression".
+        architecture: `name` and settings with which `build_model` makes the model.
+        model: the trained model.
+        scaler: standardises the channels.
+        channel_names: the channels it was trained on, in order.
+        static_names: the static features it was trained on, in order; empty without.
+        static_scaler: standardises them.
+        labels: the classes, in the order of the outputs; None for regression.
+        targets: brings outputs back to the targets' units; None for classification.
+        target_names: names of the targets of a regression.
+        temperature: what logits are divided by before they become probabilities; 1 unless calibrated.
+        record: of the training, and the versions it ran on; for people, never needed to predict.
+    """
+
+    task: Task
+    architecture: Mapping[str, Any]
+    model: SeriesModel
+    scaler: ChannelScaler
+    channel_names: tuple[str, ...]
+    static_names: tuple[str, ...] = ()
+    static_scaler: ColumnScaler | None = None
+    labels: np.ndarray | None = None
+    targets: ColumnScaler | None = None
+    target_names: tuple[str, ...] = ()
+    temperature: float = 1.0
+    record: Mapping[str, Any] = field(default_factory=dict)
+
+    def prepare(self, series: SeriesSet) -> SeriesSet:
+        """The series as the model takes them: the right channels and static features, standardised.
+
+        Channels and static features are found by name where both sides name the same ones, by position otherwise.
+        """
+        series = _channels_by_name(series, self.channel_names)
+        scaled = self.scaler.transform(series)
+        if self.static_scaler is None:
+            return replace(scaled, static=None, static_names=())
+        static = self.static_scaler.transform(_static_by_name(series, self.static_names))
+        return replace(scaled, static=static, static_names=self.static_names)
+
+    def outputs(self, series: SeriesSet) -> np.ndarray:
+        """`[n, outputs]` as the model gives them: logits, or standardised targets."""
+        parts = [outcome.outputs.double().cpu().numpy() for _, outcome in self._solved(series, BATCH_SIZE)]
+        return np.concatenate(parts) if parts else np.zeros((0, int(self.architecture["outputs"])))
+
+    def probabilities(self, series: SeriesSet) -> np.ndarray:
+        """`[n, classes]`, calibrated if the training was asked to; columns in the order of `labels`."""
+        if self.task != "classification":
+            raise ValueError("this model was trained for regression and has no probabilities; use `predict`")
+        return self.probabilities_of(self.outputs(series))
+
+    def probabilities_of(self, outputs: np.ndarray) -> np.ndarray:
+        """Probabilities of logits that are at hand."""
+        return softmax(outputs / self.temperature, axis=1)
+
+    def predict(self, series: SeriesSet) -> np.ndarray:
+        """The likeliest label of each series, `[n]`; or its targets, `[n, targets]`."""
+        outputs = self.outputs(series)
+        if self.labels is not None:
+            return self.labels[outputs.argmax(axis=1)]
+        assert self.targets is not None
+        return self.targets.inverse(outputs)
+
+    def solve(self, series: SeriesSet) -> tuple[SeriesBatch, Outcome]:
+        """Everything the model has to say about these series, in one batch: for explanations and plots.
+
+        Values and paths are standardised; `scaler` brings them back.
+        """
+        return next(self._solved(series, max(len(series), 1)))
+
+    def save(self, directory: str | PathLike[str]) -> None:
+        """Write a model directory, whole or not at all; one that is there already is replaced."""
+        write_directory(directory, Contents(self._document(), dict(self.model.state_dict())))
+
+    @classmethod
+    def load(cls, directory: str | PathLike[str]) -> "Predictor":
+        """The predictor of a model directory; `ModelFileError` if it is damaged, incomplete or of a newer format."""
+        contents = read_directory(directory)
+        try:
+            return cls._of(contents)
+        except (KeyError, TypeError, ValueError, AttributeError, RuntimeError, OverflowError) as error:
+            # Checksums hold, so somebody wrote it like this: a model of other code, or of ill will.
+            reason = f"{type(error).__name__}: {error}".splitlines()[0]
+            raise ModelFileError(
+                f"'{directory}' does not describe a model that this version of smoothcde can build ({reason}); "
+                "load it with the version it was saved with, which its model.json tells"
+            ) from error
+
+    @torch.no_grad()
+    def _solved(self, series: SeriesSet, batch_size: int) -> Iterator[tuple[SeriesBatch, Outcome]]:
+        prepared = self.prepare(series)
+        self.model.eval()
+        like = next(p for p in self.model.parameters() if p.is_floating_point())
+        for begin in range(0, len(prepared), batch_size):
+            chosen = np.arange(begin, min(begin + batch_size, len(prepared)))
+            batch = prepared.batch(chosen, device=like.device, dtype=like.dtype)
+            yield batch, self.model.solve(batch)
+
+    def _document(self) -> dict[str, Any]:
+        return {
+            "task": self.task,
+            "architecture": _plain(self.architecture),
+            "dtype": str(next(self.model.parameters()).dtype).removeprefix("torch."),
+            "channels": {"names": list(self.channel_names), **_scaler_to_json(self.scaler)},
+            "static": self.static_scaler and {"names": list(self.static_names), **_scaler_to_json(self.static_scaler)},
+            "labels": None if self.labels is None else labels_to_json(self.labels),
+            "targets": self.targets and {"names": list(self.target_names), **_scaler_to_json(self.targets)},
+            "temperature": self.temperature,
+            "versions": versions(),
+            "record": _plain(self.record),
+        }
+
+    @classmethod
+    def _of(cls, contents: Contents) -> "Predictor":
+        document, tensors = contents.document, contents.tensors
+        task = document["task"]
+        if task not in ("classification", "regression"):
+            raise ValueError(f"there is no task {task!r}")
+        if document["dtype"] not in ("float32", "float64"):
+            raise ValueError(f"there are no models of type {document['dtype']!r}")
+        architecture = dict(document["architecture"])
+        dtype = getattr(torch, document["dtype"])
+        with torch.device("meta"):  # shapes only: a description that asks for terabytes fails before it takes them
+            _check_fit(_build(architecture), tensors)
+        with torch.random.fork_rng(devices=[]):  # whoever loads a model keeps their own random numbers
+            model = _build(architecture)
+        if dtype != torch.float32:  # what is made in float64, such as bandwidths, must not pass through float32
+            model.to(dtype)
+        model.load_state_dict(tensors)
+        model.eval()
+        channels, static, targets = document["channels"], document["static"], document["targets"]
+        labels = None if document["labels"] is None else labels_from_json(document["labels"])
+        predictor = cls(
+            task=task,
+            architecture=architecture,
+            model=model,
+            scaler=_scaler_from_json(channels, ChannelScaler),
+            channel_names=_names_from_json(channels),
+            static_names=_names_from_json(static) if static else (),
+            static_scaler=_scaler_from_json(static, ColumnScaler) if static else None,
+            labels=labels,
+            targets=_scaler_from_json(targets, ColumnScaler) if targets else None,
+            target_names=_names_from_json(targets) if targets else (),
+            temperature=float(document["temperature"]),
+            record=dict(document["record"]),
+        )
+        predictor._check()
+        return predictor
+
+    def _check(self) -> None:
+        """Refuse parts that do not belong together."""
+        outputs = int(self.architecture["outputs"])
+        answers = self.labels if self.task == "classification" else self.targets and self.targets.mean
+        for what, found, expected in (
+            ("channels", len(self.channel_names), self.model.channels),
+            ("channel statistics", len(self.scaler.mean), self.model.channels),
+            ("static features", len(self.static_names), self.model.static),
+            ("classes or targets", 0 if answers is None else len(answers), outputs),
+        ):
+            if found != expected:
+                raise ValueError(f"{found} {what} for a model of {expected}")
+        if not self.temperature > 0:
+            raise ValueError(f"a temperature of {self.temperature}")
+
+
+def versions() -> dict[str, str]:
+    """What is running: Python and the packages that decide a result."""
+    found = {"python": platform.python_version()}
+    for package in ("smoothcde", "torch", "numpy", "scipy", "scikit-learn"):
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            found[package] = "not installed as a package"
+    return found
+
+
+def _build(architecture: Mapping[str, Any]) -> SeriesModel:
+    return build_model(**dict(architecture))
+
+
+def _check_fit(model: SeriesModel, tensors: Mapping[str, torch.Tensor]) -> None:
+    wanted = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
+    found = {name: tuple(tensor.shape) for name, tensor in tensors.items()}
+    for name in sorted(wanted.keys() | found.keys()):
+        if wanted.get(name) != found.get(name):
+            raise ValueError(f"weight {name} has shape {found.get(name)}, the architecture asks for {wanted.get(name)}")
+
+
+def _channels_by_name(series: SeriesSet, names: tuple[str, ...]) -> SeriesSet:
+    if series.channel_names == names:
+        return series
+    if set(names) <= set(series.channel_names):
+        columns = [series.channel_names.index(name) for name in names]
+        return replace(series, values=series.values[:, columns], channel_names=names)
+    if _named(names, "channel") and _named(series.channel_names, "channel"):
+        absent = ", ".join(name for name in names if name not in series.channel_names)
+        found = ", ".join(series.channel_names)
+        raise ValueError(f"this model needs the channels {absent}, which the series lack; they have {found}")
+    if series.channels != len(names):
+        raise ValueError(f"this model was trained on {len(names)} channels; the series have {series.channels}")
+    return series
+
+
+def _static_by_name(series: SeriesSet, names: tuple[str, ...]) -> np.ndarray:
+    if series.static is None:
+        raise ValueError(f"this model needs the static features {', '.join(names)}; give them with the series")
+    if set(names) <= set(series.static_names):
+        return series.static[:, [series.static_names.index(name) for name in names]]
+    if _named(names, "static") and _named(series.static_names, "static"):
+        absent = ", ".join(name for name in names if name not in series.static_names)
+        found = ", ".join(series.static_names)
+        raise ValueError(f"this model needs the static features {absent}, which the series lack; they have {found}")
+    if series.static.shape[1] != len(names):
+        raise ValueError(f"this model was trained on {len(names)} static features; found {series.static.shape[1]}")
+    return series.static
+
+
+def _named(names: tuple[str, ...], kind: str) -> bool:
+    """Whether a user named these columns; `SeriesSet` numbers them otherwise."""
+    return names != tuple(f"{kind} {i}" for i in range(len(names)))
+
+
+def _plain(value: Any) -> Any:
+    """A value as JSON knows it; what is not a finite number becomes null, other objects their text."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple | set | np.ndarray):
+        return [_plain(item) for item in value]
+    if isinstance(value, np.generic):
+        return _plain(value.item())
+    if isinstance(value, float):
+        return value if np.isfinite(value) else None
+    return value if value is None or isinstance(value, bool | int | str) else str(value)
+
+
+def _scaler_to_json(scaler: ChannelScaler | ColumnScaler) -> dict[str, Any]:
+    return {"mean": scaler.mean.tolist(), "scale": scaler.scale.tolist()}
+
+
+def _scaler_from_json(entry: Mapping[str, Any], kind: Callable[[np.ndarray, np.ndarray], Any]) -> Any:
+    mean, scale = (np.array(entry[key], dtype=np.float64) for key in ("mean", "scale"))
+    if mean.ndim != 1 or mean.shape != scale.shape or not (np.isfinite(mean).all() and (scale > 0).all()):
+        raise ValueError("statistics that cannot standardise anything")
+    return kind(mean, scale)
+
+
+def _names_from_json(entry: Mapping[str, Any]) -> tuple[str, ...]:
+    if not all(isinstance(name, str) for name in entry["names"]):
+        raise ValueError("names that are not text")
+    return tuple(entry["names"])
