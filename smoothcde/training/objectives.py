@@ -1,0 +1,104 @@
+"""Objectives: what training makes small, and the score that picks the best epoch."""
+
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+
+@runtime_checkable
+class Objective(Protocol):
+    """What training makes small, and the score that picks the best epoch.
+
+    Attributes:
+        metric: name of the score.
+    """
+
+    metric: str
+
+    def targets(self, targets: np.ndarray) -> Tensor:
+        """Targets as the loss wants them, one entry per series."""
+        ...
+
+    def loss(self, outputs: Float[Tensor, "n outputs"], targets: Tensor, weights: Float[Tensor, "n"]) -> Tensor:
+        """The sum over the series of weight times error; weights that sum to one make it a mean.
+
+        A sum, so that processes can each add the share of their own series.
+        """
+        ...
+
+    def score(self, outputs: Float[Tensor, "n outputs"], targets: Tensor, weights: Float[Tensor, "n"]) -> float:
+        """The metric on series that were not trained on; higher is better."""
+        ...
+
+
+class CrossEntropy:
+    """For classes 0, 1, 2, ...: outputs are logits, one per class.
+
+    Args:
+        metric: "accuracy", or "auroc" (area under the ROC curve, for several classes averaged one against the rest),
+            which does not let a rare class go unnoticed.
+    """
+
+    def __init__(self, metric: str = "accuracy"):
+        if metric not in ("accuracy", "auroc"):
+            raise ValueError(f"metric is {metric!r}; use any of: 'accuracy', 'auroc'")
+        self.metric = metric
+
+    def targets(self, targets: np.ndarray) -> Tensor:
+        """Class indices."""
+        targets = np.asarray(targets)
+        if targets.ndim != 1 or not np.issubdtype(targets.dtype, np.integer) or (targets < 0).any():
+            raise ValueError(
+                f"targets have shape {targets.shape} and type {targets.dtype}; give one class index 0, 1, 2, ... "
+                "per series (np.unique(labels, return_inverse=True) makes them)"
+            )
+        return torch.as_tensor(targets, dtype=torch.long)
+
+    def loss(self, outputs: Float[Tensor, "n outputs"], targets: Tensor, weights: Float[Tensor, "n"]) -> Tensor:
+        """Weighted sum of the negative log-likelihoods."""
+        return (nn.functional.cross_entropy(outputs, targets, reduction="none") * weights).sum()
+
+    def score(self, outputs: Float[Tensor, "n outputs"], targets: Tensor, weights: Float[Tensor, "n"]) -> float:
+        """The share of weight on rightly named series, or the area under the ROC curve."""
+        if self.metric == "accuracy":
+            right = (outputs.argmax(dim=1) == targets).to(weights.dtype)
+            return float((right * weights).sum() / weights.sum())
+        from sklearn.metrics import roc_auc_score
+
+        present = targets.unique()
+        probabilities = torch.softmax(outputs.double(), dim=1).cpu().numpy()
+        areas = [
+            roc_auc_score((targets == k).cpu().numpy(), probabilities[:, k], sample_weight=weights.cpu().numpy())
+            for k in present.tolist()
+            if len(present) > 1
+        ]
+        return float(np.mean(areas)) if areas else 0.5  # one class only: nothing to rank
+
+
+class SquaredError:
+    """For numbers: outputs are predictions, one column per target. The metric is R², averaged over columns."""
+
+    metric = "r2"
+
+    def targets(self, targets: np.ndarray) -> Tensor:
+        """`[n, outputs]`; a flat array is one column."""
+        targets = np.asarray(targets, dtype=np.float64)
+        if targets.ndim not in (1, 2):
+            raise ValueError(f"targets have shape {targets.shape}; give (n,) or (n, outputs)")
+        if not np.isfinite(targets).all():
+            row = int(np.argwhere(~np.isfinite(targets))[0][0])
+            raise ValueError(f"the target of series number {row} is not finite; leave it out or fill it in")
+        return torch.as_tensor(targets if targets.ndim == 2 else targets[:, None])
+
+    def loss(self, outputs: Float[Tensor, "n outputs"], targets: Tensor, weights: Float[Tensor, "n"]) -> Tensor:
+        """Weighted sum of the squared errors, averaged over columns."""
+        return ((outputs - targets.to(outputs.dtype)).square().mean(dim=1) * weights).sum()
+
+    def score(self, outputs: Float[Tensor, "n outputs"], targets: Tensor, weights: Float[Tensor, "n"]) -> float:
+        """R²; a column that does not vary counts as 1 where met exactly and 0 elsewhere, as in scikit-learn."""
+        from sklearn.metrics import r2_score
+
+        return float(r2_score(targets.cpu().numpy(), outputs.cpu().numpy(), sample_weight=weights.cpu().numpy()))
