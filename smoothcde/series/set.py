@@ -213,7 +213,7 @@ class SeriesSet:
         series = self if indices is None else self[indices]
         if padding == "last":
             longest = int(self._inside_window()[1].max(initial=0))
-            series = pad_with_last(series._cropped(), length=longest, step=self.median_step)
+            series = pad_with_last(series.cropped(), length=longest, step=self.median_step)
         first, lengths = series._inside_window()
         position = np.arange(max(int(lengths.max(initial=0)), 1))
         stamped = position < lengths[:, None]
@@ -240,6 +240,13 @@ class SeriesSet:
         )
         return batch if device is None else batch.to(device)
 
+    def cropped(self) -> "SeriesSet":
+        """The same series without the stamps outside their windows."""
+        first, lengths = self._inside_window()
+        stamps = _ranges(first, lengths)
+        offsets = np.concatenate([[0], np.cumsum(lengths)])
+        return replace(self, values=self.values[stamps], times=self.times[stamps], offsets=offsets)
+
     def _inside_window(self) -> tuple[np.ndarray, np.ndarray]:
         """Index of the first stamp inside each window, and how many are inside (they are contiguous)."""
         owner = np.repeat(np.arange(len(self)), self.lengths)
@@ -247,13 +254,6 @@ class SeriesSet:
         inside = ~before & (self.times <= self.end[owner])
         first = self.offsets[:-1] + np.bincount(owner, weights=before, minlength=len(self)).astype(int)
         return first, np.bincount(owner, weights=inside, minlength=len(self)).astype(int)
-
-    def _cropped(self) -> "SeriesSet":
-        """The same series without the stamps outside their windows."""
-        first, lengths = self._inside_window()
-        stamps = _ranges(first, lengths)
-        offsets = np.concatenate([[0], np.cumsum(lengths)])
-        return replace(self, values=self.values[stamps], times=self.times[stamps], offsets=offsets)
 
     def _finish(self, static: Any, window: tuple[Any, Any] | None) -> "SeriesSet":
         """Attach and check what is said per series rather than per stamp."""

@@ -1,0 +1,95 @@
+"""Which model to build: the user's choices, the recipe's, and what the training series call for."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from smoothcde.models import MODELS
+from smoothcde.series import SeriesSet
+from smoothcde.training import Recipe
+
+VIEWS = (0.1, 0.2, 0.4, 1.4)
+"""Bandwidths of models with several views: from details to little more than the trend."""
+HIDDEN, PAPER_HIDDEN = 64, 128
+_SINGLE_PATHS = ("linear", "rectilinear", "hermite", "cubic", "smoothing-spline", "kernel", "gp")
+_SIGNATURES = ("log-ncde", "neural-rde")
+
+
+def architecture_of(
+    name: str,
+    series: SeriesSet,
+    outputs: int,
+    recipe: Recipe,
+    chosen: Mapping[str, Any],
+    options: Mapping[str, Any] | None,
+    *,
+    plain: bool = False,
+) -> dict[str, Any]:
+    """Arguments for `build_model`, as plain numbers and text.
+
+    What stands further down counts more: what the series call for, the recipe's settings, the user's. Series with
+    missing values get channels that count observations; an encoder that sees what was observed and when is given to
+    these and to series with uneven stamps. Both are fixed here, from the training series, and not by later batches.
+
+    Args:
+        name: of the model.
+        series: of the training.
+        outputs: classes or targets.
+        recipe: its `model` settings.
+        chosen: the estimator's own arguments; None means no choice.
+        options: further settings of the model.
+        plain: the paper's model: 128 units and nothing that the series might call for.
+    """
+    if name not in MODELS:
+        raise ValueError(f"model is {name!r}; use any of: {', '.join(map(repr, MODELS))}")
+    several = name.startswith("mv")
+    settings: dict[str, Any] = {"bandwidths": VIEWS if several else VIEWS[1:2]}
+    settings |= {"hidden": PAPER_HIDDEN} if plain else {"hidden": HIDDEN, **_suited_to(series, name)}
+    recommended = dict(recipe.model)
+    if "bandwidths" in recommended and not several:
+        recommended["bandwidths"] = recommended["bandwidths"][:1]
+    settings |= recommended
+    settings |= {key: value for key, value in chosen.items() if value is not None}
+    settings |= dict(options or {})
+    _let_widths_follow(settings, name)
+    settings["bandwidths"] = [float(b) for b in _several(settings["bandwidths"])]
+    settings |= {"name": name, "channels": series.channels, "outputs": outputs}
+    settings["time_scale"] = series.longest_span if series.longest_span > 0 else 1.0
+    settings["static"] = 0 if series.static is None else series.static.shape[1]
+    return settings
+
+
+def _suited_to(series: SeriesSet, name: str) -> dict[str, Any]:
+    settings: dict[str, Any] = {}
+    if name in (*_SINGLE_PATHS, *_SIGNATURES) or name.startswith("mv"):
+        # Without it an equation driven by a path cannot know how fast things went.
+        settings["time_channel"] = True
+    missing = series.has_missing
+    if missing and (name in _SINGLE_PATHS or name.startswith("mv")):
+        # In units of a usual series' number of stamps: counts then grow to about 1, like the standardised values.
+        stamps = float(np.median(series.lengths)) if len(series) else 1.0
+        settings |= {"count_channels": True, "count_scale": 1.0 / max(stamps, 1.0)}
+    if name.startswith("mv") and (missing or _uneven(series)):
+        settings["encoder_inputs"] = "values+mask+gap"
+    return settings
+
+
+def _let_widths_follow(settings: dict[str, Any], name: str) -> None:
+    """Hidden layers as wide as the state, unless said otherwise."""
+    if name.startswith("mv"):
+        settings.setdefault("encoder_width", settings["hidden"])
+    if name in (*_SINGLE_PATHS, *_SIGNATURES, "ode-rnn") or name.startswith("mv"):
+        settings.setdefault("width", settings["hidden"])
+
+
+def _several(bandwidths: float | Sequence[float]) -> Sequence[float]:
+    return bandwidths if isinstance(bandwidths, Sequence | np.ndarray) else (bandwidths,)
+
+
+def _uneven(series: SeriesSet) -> bool:
+    """Whether stamps are anything but equally far apart."""
+    steps = np.diff(series.times)
+    seams = series.offsets[(series.offsets > 0) & (series.offsets < len(series.times))]
+    steps = np.delete(steps, seams - 1)
+    return len(steps) > 0 and bool(np.ptp(steps) > 1e-6 * np.median(steps))
