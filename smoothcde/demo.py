@@ -6,14 +6,13 @@ from pathlib import Path
 import numpy as np
 import torch
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 from smoothcde.data import ChannelScaler, load_uea
 from smoothcde.models import CDEModel, build_model, matching_hidden, parameter_count
 from smoothcde.plots import plot_outcome
 from smoothcde.series import SeriesSet
-from smoothcde.training import Measurement, Recipe, measure_classifier, train_classifier
+from smoothcde.training import CrossEntropy, Measurement, Recipe, measure_classifier, train
 
 BANDWIDTHS = (0.2, 0.4, 1.4)
 TOLERANCE = 1e-3
@@ -37,17 +36,17 @@ class Entry:
 def run_demo(out: Path, epochs: int = 15, seed: int = 0, console: Console | None = None) -> list[Entry]:
     """Train mvc-gp and a natural cubic neural CDE of the same size on JapaneseVowels; print a table, draw a picture."""
     console = console or Console()
-    (train, train_labels), (test, test_labels) = load_uea("JapaneseVowels", "train"), load_uea("JapaneseVowels", "test")
-    classes = np.unique(train_labels)
-    scaler = ChannelScaler.fit(train)
-    train, test = scaler.transform(train), scaler.transform(test)
-    targets, truth = np.searchsorted(classes, train_labels), np.searchsorted(classes, test_labels)
+    (known, known_labels), (test, test_labels) = load_uea("JapaneseVowels", "train"), load_uea("JapaneseVowels", "test")
+    classes = np.unique(known_labels)
+    scaler = ChannelScaler.fit(known)
+    known, test = scaler.transform(known), scaler.transform(test)
+    targets, truth = np.searchsorted(classes, known_labels), np.searchsorted(classes, test_labels)
     console.print(
-        f"[bold]JapaneseVowels[/]: {len(train)} series to learn from, {len(test)} to be judged by, "
-        f"{train.channels} channels, {train.lengths.min()} to {train.lengths.max()} stamps, {len(classes)} speakers"
+        f"[bold]JapaneseVowels[/]: {len(known)} series to learn from, {len(test)} to be judged by, "
+        f"{known.channels} channels, {known.lengths.min()} to {known.lengths.max()} stamps, {len(classes)} speakers"
     )
 
-    settings = {"channels": train.channels, "outputs": len(classes), "time_scale": train.longest_span}
+    settings = {"channels": known.channels, "outputs": len(classes), "time_scale": known.longest_span}
     settings |= {"rtol": TOLERANCE, "atol": TOLERANCE, "width": 64}
     smooth = _seeded(seed, "mvc-gp", hidden=64, bandwidths=BANDWIDTHS, encoder_width=64, **settings)
     size = parameter_count(smooth)
@@ -56,7 +55,7 @@ def run_demo(out: Path, epochs: int = 15, seed: int = 0, console: Console | None
 
     recipe = Recipe(epochs=epochs, batch_size=54, seed=seed)
     entries = [
-        _train(name, model, train, targets, test, truth, recipe, console)
+        _fit(name, model, known, targets, test, truth, recipe, console)
         for name, model in (("mvc-gp", smooth), ("natural cubic", spline))
     ]
     console.print(_table(entries))
@@ -72,16 +71,9 @@ def _seeded(seed: int, name: str, **settings) -> CDEModel:
     return model
 
 
-def _train(name, model, train: SeriesSet, targets, test: SeriesSet, truth, recipe: Recipe, console: Console) -> Entry:
-    columns = [TextColumn(f"{name:>13}"), BarColumn(), TextColumn("{task.fields[status]}"), TimeRemainingColumn()]
-    steps = recipe.epochs * -(-len(train) // recipe.batch_size)
-    with Progress(*columns, console=console) as progress:
-        task = progress.add_task(name, total=steps, status="")
-
-        def report(epoch: int, loss: float, nfe: float) -> None:
-            progress.update(task, advance=1, status=f"epoch {epoch + 1:2d}  loss {loss:.3f}  NFE {nfe:.0f}")
-
-        record = train_classifier(model, train, targets, recipe, report)
+def _fit(name, model, series: SeriesSet, targets, test: SeriesSet, truth, recipe: Recipe, console: Console) -> Entry:
+    title = f"{name:>13}"
+    record = train(model, series, targets, CrossEntropy(), recipe, progress=True, title=title, console=console)
     return Entry(name, model, measure_classifier(model, test, truth), record.seconds)
 
 

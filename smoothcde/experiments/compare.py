@@ -16,7 +16,7 @@ from smoothcde.experiments.lineup import Lineup
 from smoothcde.experiments.rivals import RIVALS
 from smoothcde.models import MODELS, parameter_count
 from smoothcde.series import SeriesSet
-from smoothcde.training import Recipe, measure_classifier, train_classifier
+from smoothcde.training import CrossEntropy, Recipe, measure_classifier, train
 
 VIEWS = (0.1, 0.2, 0.4)
 
@@ -155,7 +155,7 @@ def _of_model(name: str, task: _Task, plan: Plan) -> dict[str, Any]:
     hidden = lineup.hidden_of(name)
     torch.manual_seed(plan.seed)
     model = lineup.build(name, hidden)
-    record = train_classifier(model, task.train, task.targets, plan.recipe(len(task.train)))
+    record = train(model, task.train, task.targets, CrossEntropy(), plan.recipe(len(task.train)))
     measured = measure_classifier(model, task.test, task.truth)
     return {
         "accuracy": measured.accuracy,

@@ -68,14 +68,13 @@ class CrossEntropy:
             return float((right * weights).sum() / weights.sum())
         from sklearn.metrics import roc_auc_score
 
-        present = targets.unique()
+        truth, mass = targets.cpu().numpy(), weights.cpu().numpy()
         probabilities = torch.softmax(outputs.double(), dim=1).cpu().numpy()
-        areas = [
-            roc_auc_score((targets == k).cpu().numpy(), probabilities[:, k], sample_weight=weights.cpu().numpy())
-            for k in present.tolist()
-            if len(present) > 1
-        ]
-        return float(np.mean(areas)) if areas else 0.5  # one class only: nothing to rank
+        present = np.unique(truth)
+        if len(present) < 2:
+            return 0.5  # one class only: nothing to rank
+        areas = [float(roc_auc_score(truth == k, probabilities[:, k], sample_weight=mass)) for k in present]
+        return sum(areas) / len(areas)
 
 
 class SquaredError:

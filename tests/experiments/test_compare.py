@@ -55,10 +55,8 @@ def test_a_stopped_comparison_goes_on_where_it_was(tmp_path, monkeypatch):
         compare("JapaneseVowels", ("gru", "gru-d", "boosted summaries"), QUICK, Ledger(file), stop)
     assert len(json.loads(file.read_text())["results"]) == 2
     trained = []
-    train = comparing.train_classifier
-    monkeypatch.setattr(
-        comparing, "train_classifier", lambda model, *rest: trained.append(model) or train(model, *rest)
-    )
+    train = comparing.train
+    monkeypatch.setattr(comparing, "train", lambda model, *rest: trained.append(model) or train(model, *rest))
     again = compare("JapaneseVowels", ("gru", "gru-d", "boosted summaries"), QUICK, Ledger(file))
     assert not trained
     assert [each.model for each in again] == ["gru", "gru-d", "boosted summaries"]

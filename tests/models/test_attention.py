@@ -8,7 +8,7 @@ from torch import nn
 
 from smoothcde.models import diversity_penalty, largest_similarity, view_similarity
 from smoothcde.models.attention import ConvEncoder, QueryAttention, context_width, encoder_features
-from smoothcde.training import Recipe, train_classifier
+from smoothcde.training import CrossEntropy, Recipe, train
 
 RAGGED = series_of(LONG, SHORT, MIDDLE, ONE_OBSERVATION, STAMPS_WITHOUT_VALUES, NOTHING)
 ATTENTIVE = ["mv-kernel", "mv-gp", "mvc-kernel", "mvc-gp"]
@@ -209,7 +209,7 @@ class TestDiversity:
         for diversity in (0.0, 3.0):
             model = small_model("mvc-gp", torch.float32, diversity=diversity)
             before.append(similarity(model))
-            train_classifier(model, series, np.arange(3), Recipe(epochs=10, batch_size=3, learning_rate=0.1))
+            train(model, series, np.arange(3), CrossEntropy(), Recipe(epochs=10, batch_size=3, learning_rate=0.1))
             after.append(similarity(model))
         assert before[0] == before[1]
         assert after[1] < 0.7 * before[1]

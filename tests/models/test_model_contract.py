@@ -24,7 +24,7 @@ from small_models import (
 
 from smoothcde.models import MODELS
 from smoothcde.series import SeriesSet
-from smoothcde.training import Recipe, measure_classifier, train_classifier
+from smoothcde.training import CrossEntropy, Recipe, measure_classifier, train
 
 REGULAR = np.sin(np.arange(36.0) ** 1.3).reshape(3, 2, 6)
 WITH_PATH = [name for name in MODELS if name not in WITHOUT_PATH]
@@ -269,10 +269,10 @@ def rising_or_falling(n, seed):
 
 
 def test_learns_to_tell_rising_from_falling(name):
-    train, labels = rising_or_falling(48, seed=0)
+    known, labels = rising_or_falling(48, seed=0)
     test, truth = rising_or_falling(100, seed=1)
-    settings = {"outputs": 2, "time_scale": train.longest_span, "hidden": 8, "width": 8, "rtol": 1e-2, "atol": 1e-2}
+    settings = {"outputs": 2, "time_scale": known.longest_span, "hidden": 8, "width": 8, "rtol": 1e-2, "atol": 1e-2}
     model = small_model(name, torch.float32, stirred=False, **settings)
     epochs = 20 if name in WITHOUT_PATH else 10
-    train_classifier(model, train, labels, Recipe(epochs=epochs, batch_size=48, learning_rate=0.05))
+    train(model, known, labels, CrossEntropy(), Recipe(epochs=epochs, batch_size=48, learning_rate=0.05))
     assert measure_classifier(model, test, truth).accuracy > 0.95

@@ -13,7 +13,7 @@ from smoothcde.models import NeuralCDE, geometric, homogeneous, silverman
 from smoothcde.models.bandwidths import Bandwidths
 from smoothcde.series import SeriesSet
 from smoothcde.solve import ControlTerm, Rows, SolverOptions, integrate
-from smoothcde.training import Recipe, train_classifier
+from smoothcde.training import CrossEntropy, Recipe, train
 
 MULTIPLE = ["mv-kernel", "mv-gp", "mvc-kernel", "mvc-gp"]
 SERIES = series_of(LONG, SHORT, MIDDLE)
@@ -132,7 +132,7 @@ class TestLearntBandwidths:
     def test_move_in_training(self, name):
         model = small_model(name, torch.float32, learn_bandwidths=True, bandwidth_floor=0.1)
         before = model.bandwidths.values.detach().clone()
-        train_classifier(model, SERIES, np.arange(3), Recipe(epochs=4, batch_size=3, learning_rate=0.1))
+        train(model, SERIES, np.arange(3), CrossEntropy(), Recipe(epochs=4, batch_size=3, learning_rate=0.1))
         after = model.bandwidths.values.detach()
         assert (after != before).all()
         assert (after > 0.1 * TIME_SCALE).all()
@@ -142,7 +142,7 @@ class TestLearntNoise:
     def test_starts_where_it_was_told_and_moves_in_training(self):
         model = small_model("mvc-gp", torch.float32, learn_noise=True, noise=0.2)
         assert float(model.noise.detach()) == pytest.approx(0.2)
-        train_classifier(model, SERIES, np.arange(3), Recipe(epochs=4, batch_size=3, learning_rate=0.1))
+        train(model, SERIES, np.arange(3), CrossEntropy(), Recipe(epochs=4, batch_size=3, learning_rate=0.1))
         assert float(model.noise.detach()) != pytest.approx(0.2)
 
     def test_gives_the_path_of_the_same_noise_fixed(self):

@@ -1,61 +1,46 @@
-"""Training: the loss goes down, a seed repeats a run, and what happened is written down."""
+"""Training: the loss goes down, a seed repeats a run, the best epoch stays, and what happened is written down."""
 
 from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
+from small_training import LABELS, model_of, run, trends, weights_of
 
-from smoothcde.models import build_model
 from smoothcde.series import SeriesSet
-from smoothcde.training import Recipe, train_classifier
-
-LABELS = np.arange(24) % 3
-
-
-def trends():
-    """Series that fall, stay or rise, from anywhere, at twelve stamps."""
-    start = np.random.default_rng(0).normal(size=24)
-    return SeriesSet.from_arrays(
-        [[x + 3 * (k - 1) * np.linspace(0, 1, 12)] for k, x in zip(LABELS, start, strict=True)]
-    )
+from smoothcde.solve import SolveError
+from smoothcde.training import CrossEntropy, Recipe, SquaredError, TrainingError, make_fabric, train
 
 
-def model_of(name="mvc-gp", **settings):
-    torch.manual_seed(0)
-    several = {"encoder_width": 6} if name.startswith("mv") else {}
-    sizes = {"channels": 1, "outputs": 3, "time_scale": 11.0, "bandwidths": (0.2,), "hidden": 6, "width": 6}
-    return build_model(name, **(sizes | several | settings))
-
-
-def run(recipe, model=None, **settings):
-    model = model or model_of(**settings)
-    return train_classifier(model, trends(), LABELS, recipe), model
+def same(one, two):
+    return all(torch.equal(a, b) for a, b in zip(one.parameters(), two.parameters(), strict=True))
 
 
 def test_lowers_the_loss():
-    record, _ = run(Recipe(epochs=12, batch_size=24, learning_rate=0.05))
-    assert len(record.loss) == len(record.nfe) == 12
+    record, _ = run(Recipe(epochs=12, batch_size=24, learning_rate=0.05), name="mvc-gp")
+    assert [row["epoch"] for row in record.epochs] == list(range(1, 13))
     assert record.loss[-1] < 0.5 * record.loss[0]
-    assert record.seconds > 0
+    assert all(nfe > 0 for nfe in record.nfe)
+    assert record.best_epoch == 12
+    assert record.seconds >= sum(row["seconds"] for row in record.epochs) * 0.999 > 0
 
 
 def test_the_same_seed_repeats_a_run_exactly():
-    recipe = Recipe(epochs=2, batch_size=8, seed=3)
+    recipe = Recipe(epochs=2, batch_size=8, seed=3, dropout=0.4)
     (first, one), (second, two) = run(recipe), run(recipe)
     assert first.loss == second.loss
-    assert first.nfe == second.nfe
-    for a, b in zip(one.parameters(), two.parameters(), strict=True):
-        assert torch.equal(a, b)
+    assert same(one, two)
 
 
-def test_another_seed_is_another_order():
+def test_another_seed_is_another_order_and_hides_other_stamps():
     recipe = Recipe(epochs=2, batch_size=8, seed=3)
     assert run(recipe)[0].loss != run(replace(recipe, seed=4))[0].loss
+    whole = Recipe(epochs=2, batch_size=24, dropout=0.5)
+    assert run(whole)[0].loss[0] != run(replace(whole, seed=4))[0].loss[0]
 
 
 def test_training_does_not_touch_the_global_random_state():
-    model = model_of()
+    model = model_of("gru")
     torch.manual_seed(7)
     expected = torch.rand(3)
     torch.manual_seed(7)
@@ -67,23 +52,22 @@ def test_every_series_is_seen_once_per_epoch(monkeypatch):
     seen = []
     batch = SeriesSet.batch
     monkeypatch.setattr(
-        SeriesSet, "batch", lambda self, chosen, **how: seen.append(chosen) or batch(self, chosen, **how)
+        SeriesSet, "batch", lambda self, chosen, **how: seen.append(self.ids) or batch(self, chosen, **how)
     )
     run(Recipe(epochs=2, batch_size=10))
-    assert [len(chosen) for chosen in seen] == [8, 8, 8] * 2
+    assert [len(ids) for ids in seen] == [8, 8, 8] * 2
     for epoch in (seen[:3], seen[3:]):
-        assert sorted(np.concatenate(epoch)) == list(range(24))
-    assert np.concatenate(seen[:3]).tolist() != np.concatenate(seen[3:]).tolist()
+        assert sorted(sum(epoch, ())) == sorted(trends().ids)
+    assert sum(seen[:3], ()) != sum(seen[3:], ())
 
 
 def test_each_step_is_reported():
     told = []
-    record = train_classifier(
-        model_of(), trends(), LABELS, Recipe(epochs=2, batch_size=12), lambda *step: told.append(step)
-    )
-    assert [epoch for epoch, _, _ in told] == [0, 0, 1, 1]
-    np.testing.assert_allclose(record.loss, [np.mean([loss for e, loss, _ in told if e == epoch]) for epoch in (0, 1)])
-    np.testing.assert_allclose(record.nfe, [np.mean([nfe for e, _, nfe in told if e == epoch]) for epoch in (0, 1)])
+    record, _ = run(Recipe(epochs=2, batch_size=8), name="mvc-gp", on_step=lambda *step: told.append(step))
+    assert [step[:2] for step in told] == [(1, 1), (1, 2), (1, 3), (2, 1), (2, 2), (2, 3)]
+    for epoch, row in enumerate(record.epochs, start=1):
+        np.testing.assert_allclose(row["loss"], np.mean([loss for e, _, loss, _ in told if e == epoch]))
+        np.testing.assert_allclose(row["nfe"], np.mean([nfe for e, _, _, nfe in told if e == epoch]))
 
 
 def test_the_first_loss_is_the_cross_entropy_of_the_untrained_model_with_its_penalty():
@@ -105,11 +89,153 @@ def test_models_train_in_float64_too():
 @pytest.mark.parametrize("gradient", ["checkpoint", "adjoint"])
 def test_any_gradient_trains_alike(gradient):
     recipe = Recipe(epochs=2, batch_size=24, learning_rate=0.05)
-    expected, _ = run(recipe, rtol=1e-6, atol=1e-6)
-    record, _ = run(recipe, rtol=1e-6, atol=1e-6, gradient=gradient)
+    expected, _ = run(recipe, model_of(rtol=1e-6, atol=1e-6))
+    record, _ = run(recipe, model_of(rtol=1e-6, atol=1e-6, gradient=gradient))
     np.testing.assert_allclose(record.loss, expected.loss, rtol=1e-3)
 
 
+def test_mixed_precision_trains_and_keeps_weights_in_float32():
+    record, model = run(Recipe(epochs=8, batch_size=24, learning_rate=0.05, precision="bf16-mixed"), name="mvc-gp")
+    exact, _ = run(Recipe(epochs=8, batch_size=24, learning_rate=0.05), name="mvc-gp")
+    assert all(p.dtype == torch.float32 for p in model.parameters())
+    assert record.loss != exact.loss
+    np.testing.assert_allclose(record.loss[0], exact.loss[0], rtol=0.02)
+    assert record.loss[-1] < 0.7 * record.loss[0]
+
+
+def test_double_precision_can_be_asked_for():
+    _, model = run(Recipe(epochs=1, precision="64-true"), validation=(trends(), LABELS))
+    assert all(p.dtype == torch.float64 for p in model.parameters())
+
+
+def test_a_fabric_of_ones_own_is_used():
+    _, model = run(Recipe(epochs=1), fabric=make_fabric("cpu", "64-true"))
+    assert all(p.dtype == torch.float64 for p in model.parameters())
+
+
+@pytest.mark.parametrize(("optimizer", "kind"), [("adam", torch.optim.Adam), ("adamw", torch.optim.AdamW)])
+def test_the_optimiser_is_torchs_own(optimizer, kind):
+    recipe = Recipe(epochs=3, batch_size=24, optimizer=optimizer, schedule="constant", weight_decay=0.1, clip=None)
+    _, model = run(recipe)
+    expected = model_of("gru")
+    oracle = kind(expected.parameters(), recipe.learning_rate, weight_decay=0.1)
+    for _ in range(3):
+        oracle.zero_grad()
+        torch.nn.functional.cross_entropy(expected(trends().batch()), torch.as_tensor(LABELS)).backward()
+        oracle.step()
+    for a, b in zip(model.parameters(), expected.parameters(), strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-6)
+
+
+def test_gradients_are_clipped_to_the_norm_asked_for():
+    recipe = Recipe(epochs=1, batch_size=24, clip=1e-3)
+    _, model = run(recipe)
+    gradients = torch.cat([p.grad.flatten() for p in model.parameters()])
+    assert float(gradients.norm()) == pytest.approx(1e-3, rel=1e-3)
+
+
+class TestWeights:
+    def test_a_series_without_weight_has_no_say(self):
+        weights = (LABELS > 0).astype(float)
+        _, model = run(Recipe(epochs=1, batch_size=24), weights=weights)
+        some = LABELS > 0
+        other = model_of("gru")
+        train(other, trends()[some], LABELS[some], CrossEntropy(), Recipe(epochs=1, batch_size=16))
+        for a, b in zip(model.parameters(), other.parameters(), strict=True):
+            torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-6)
+
+    def test_only_their_ratios_matter(self):
+        weights = np.linspace(1, 2, 24)
+        one, two = (run(Recipe(epochs=1), weights=scale * weights)[0].loss for scale in (1, 50))
+        np.testing.assert_allclose(one, two, rtol=1e-6)
+
+    @pytest.mark.parametrize("wrong", [-np.ones(24), np.zeros(24), np.full(24, np.nan)])
+    def test_they_are_checked(self, wrong):
+        with pytest.raises(ValueError, match="training weights must be finite, none below 0 and not all 0"):
+            run(Recipe(epochs=1), weights=wrong)
+        with pytest.raises(ValueError, match="validation weights must be finite"):
+            run(Recipe(epochs=1), validation=(trends(), LABELS, wrong))
+
+    def test_there_is_one_per_series(self):
+        with pytest.raises(ValueError, match=r"training weights have shape \(3,\); give one number per series \(24\)"):
+            run(Recipe(epochs=1), weights=np.ones(3))
+
+
+class TestValidation:
+    def test_the_best_epochs_weights_stay(self):
+        kept, model = [], model_of("gru")
+        recipe = Recipe(epochs=8, batch_size=24, learning_rate=0.2, schedule="constant", clip=None)
+        others = trends(seed=1), np.roll(LABELS, 1)  # labels that training makes worse
+        record, _ = run(recipe, model, validation=others, on_step=lambda *step: kept.append(weights_of(model)))
+        scores = [(row["validation_accuracy"], -row["validation_loss"]) for row in record.epochs]
+        assert scores.index(max(scores)) + 1 == record.best_epoch < 8
+        assert all(torch.equal(kept[record.best_epoch - 1][name], value) for name, value in weights_of(model).items())
+
+    def test_the_loss_can_be_what_selects(self):
+        recipe = Recipe(epochs=8, batch_size=24, learning_rate=0.2, select="loss")
+        record, _ = run(recipe, validation=(trends(seed=1), np.roll(LABELS, 1)))
+        losses = [row["validation_loss"] for row in record.epochs]
+        assert losses.index(min(losses)) + 1 == record.best_epoch
+
+    def test_its_figures_are_those_of_the_model(self):
+        others, weights = trends(seed=1), np.linspace(0, 1, 24)
+        record, model = run(Recipe(epochs=1, batch_size=10), validation=(others, LABELS, weights))
+        with torch.no_grad():
+            outputs = model.eval()(others.batch())
+        right = (outputs.argmax(dim=1).numpy() == LABELS) @ weights / weights.sum()
+        loss = torch.nn.functional.cross_entropy(outputs, torch.as_tensor(LABELS), reduction="none").numpy()
+        assert record.epochs[0]["validation_accuracy"] == pytest.approx(right)
+        assert record.epochs[0]["validation_loss"] == pytest.approx(loss @ weights / weights.sum(), rel=1e-5)
+
+    def test_patience_ends_the_run(self):
+        recipe = Recipe(epochs=30, batch_size=24, learning_rate=0.2, schedule="constant", patience=3)
+        record, _ = run(recipe, validation=(trends(seed=1), np.roll(LABELS, 1)))
+        assert record.stopped
+        assert len(record.epochs) == record.best_epoch + 3 < 30
+
+    def test_without_it_patience_has_nothing_to_wait_for(self):
+        record, _ = run(Recipe(epochs=3, patience=1))
+        assert not record.stopped
+        assert len(record.epochs) == 3
+
+
+def test_numbers_can_be_the_target():
+    slopes = np.stack([LABELS - 1.0, 2.0 - LABELS], axis=1)
+    recipe = Recipe(epochs=40, batch_size=24, learning_rate=0.05)
+    record, _ = run(recipe, model_of("gru", outputs=2), objective=SquaredError(), validation=(trends(), slopes))
+    with pytest.raises(ValueError, match="there are 24 training series and 2 targets"):
+        train(model_of("gru", outputs=2), trends(), slopes[:2], SquaredError(), recipe)
+    model = model_of("gru", outputs=2)
+    record = train(model, trends(), slopes, SquaredError(), recipe, validation=(trends(seed=1), slopes))
+    assert record.epochs[-1]["validation_r2"] > 0.8
+
+
+class TestNumbersThatAreNone:
+    def test_the_sentence_names_epoch_step_and_series(self):
+        values = [[np.linspace(0, 1, 12)] for _ in LABELS]
+        values[5][0] = values[5][0] * 1e38
+        series = SeriesSet.from_arrays(values, ids=[f"patient {i}" for i in range(24)])
+        model = model_of("gru")
+        before = weights_of(model)
+        with pytest.raises(TrainingError, match=r"in epoch 1, step \d, on .*patient 5") as raised:
+            train(model, series * 1 if False else series, LABELS, SquaredError(), Recipe(epochs=1, batch_size=24))
+        assert "patient 5" in raised.value.series_ids
+        assert all(torch.equal(before[name], value) for name, value in weights_of(model).items())
+
+    def test_a_solve_that_fails_names_its_series(self):
+        values = [[np.linspace(0, 1, 12)] for _ in LABELS]
+        values[5][0] = 500 * np.sin(40 * values[5][0])
+        series = SeriesSet.from_arrays(values, ids=[f"patient {i}" for i in range(24)])
+        with pytest.raises(TrainingError, match=r"in epoch 1, step 1, on series patient 5; ") as raised:
+            train(model_of("linear", max_steps=40), series, LABELS, CrossEntropy(), Recipe(epochs=1, batch_size=24))
+        assert isinstance(raised.value.__cause__, SolveError)
+        assert len(raised.value.series_ids) == 24
+
+
 def test_as_many_labels_as_series_are_needed():
-    with pytest.raises(ValueError, match="there are 24 series and 23 labels; give one label per series"):
-        train_classifier(model_of(), trends(), LABELS[:-1], Recipe(epochs=1))
+    with pytest.raises(ValueError, match="there are 24 training series and 23 targets; give one per series"):
+        train(model_of("gru"), trends(), LABELS[:-1], CrossEntropy(), Recipe(epochs=1))
+    with pytest.raises(ValueError, match="there are 24 validation series and 2 targets"):
+        run(Recipe(epochs=1), validation=(trends(), LABELS[:2]))
+    with pytest.raises(ValueError, match="there are no series to train on"):
+        train(model_of("gru"), trends()[:0], LABELS[:0], CrossEntropy(), Recipe(epochs=1))

@@ -1,0 +1,26 @@
+"""What can go wrong in training, in words."""
+
+from collections.abc import Hashable, Sequence
+
+from smoothcde.series.problems import listed
+
+
+class TrainingError(ArithmeticError):
+    """A loss or gradient that is no number any more; says where. `series_ids` holds every series of that step."""
+
+    def __init__(self, message: str, series_ids: Sequence[Hashable] = ()):
+        super().__init__(message)
+        self.series_ids = tuple(series_ids)
+
+    @classmethod
+    def at(
+        cls, what: str, epoch: int, step: int, ids: Sequence[Hashable], culprits: Sequence[Hashable]
+    ) -> "TrainingError":
+        """At a step, both counted from 1; `culprits` are those of its series whose outputs could not be made."""
+        shown = f"series {listed(culprits, most=20)}" if culprits else f"one of the series {listed(ids, most=20)}"
+        remedy = "look for extreme values there, lower learning_rate, or set a smaller clip"
+        return cls(f"{what} in epoch {epoch}, step {step}, on {shown}; {remedy}", ids)
+
+
+class CheckpointError(ValueError):
+    """A checkpoint that cannot be used: damaged, or of another run."""

@@ -1,0 +1,40 @@
+"""Processes and devices: one, or as many as torchrun or `fabric run` started."""
+
+import os
+from typing import Any
+
+import numpy as np
+import torch
+from lightning_fabric import Fabric
+from lightning_fabric.strategies.ddp import DDPStrategy
+
+
+def make_fabric(device: str | torch.device = "auto", precision: str = "32-true") -> Fabric:
+    """The fabric that a run stands on.
+
+    In a script started by `torchrun` or `fabric run` it joins the processes (DDP); otherwise it is one process.
+
+    Args:
+        device: "cpu", "cuda", "cuda:1", ... or "auto": a GPU if there is one. `fabric run` decides itself.
+        precision: as in `Recipe`.
+    """
+    kind, _, index = str(device).partition(":")
+    settings: dict[str, Any] = {"accelerator": kind, "devices": [int(index)] if index else 1, "precision": precision}
+    if os.environ.get("LT_CLI_USED") == "1":
+        settings = {} if "LT_PRECISION" in os.environ else {"precision": precision}
+    elif torch.distributed.is_torchelastic_launched():
+        world, here = int(os.environ["WORLD_SIZE"]), int(os.environ["LOCAL_WORLD_SIZE"])
+        settings |= {"strategy": DDPStrategy(), "devices": here, "num_nodes": world // here}
+    fabric = Fabric(**settings)
+    fabric.launch()
+    return fabric
+
+
+def share_of(indices: np.ndarray, fabric: Fabric) -> tuple[np.ndarray, bool]:
+    """The part of a batch that is this process's, and whether it is a stand-in.
+
+    Processes meet after every batch, so each needs something to work on: where there are fewer series than processes,
+    some take one that is not theirs, and what they find must not count.
+    """
+    own = np.array_split(indices, fabric.world_size)[fabric.global_rank]
+    return (own, False) if len(own) else (indices[:1], True)
