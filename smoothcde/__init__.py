@@ -1,6 +1,7 @@
 """Neural controlled differential equations on smooth control paths."""
 
 from smoothcde.data import ChannelScaler, load_uea
+from smoothcde.explain import Explanation, explain
 from smoothcde.models import (
     MODELS,
     ODERNN,
@@ -59,6 +60,7 @@ __all__ = [
     "ChannelScaler",
     "ControlTerm",
     "ExactGPPath",
+    "Explanation",
     "GPPath",
     "GRUDModel",
     "GRUModel",
@@ -93,6 +95,7 @@ __all__ = [
     "TimePath",
     "build_model",
     "diversity_penalty",
+    "explain",
     "geometric",
     "homogeneous",
     "integrate",

@@ -125,7 +125,7 @@ def _plain(text: str) -> str:
     return text.replace("$", r"\$")
 
 
-def _look(view: int) -> dict[str, str]:
+def _look(view: int) -> dict[str, Any]:
     return {"color": _COLOURS[view % len(_COLOURS)], "linestyle": _STYLES[view % len(_STYLES)]}
 
 
@@ -159,7 +159,7 @@ def _draw_steps(axis: Axes, portrait: Portrait, clock: _Clock) -> None:
 
 
 def _draw_bars(axis: Axes, names: Sequence[str], lengths: Sequence[float]) -> None:
-    places = -np.arange(len(names))
+    places = [-float(place) for place in range(len(names))]
     axis.barh(places, lengths, color=_COLOURS[0], height=0.7)
     for place, length in zip(places, lengths, strict=True):
         axis.text(length + 0.01, place, f"{length:.3f}", va="center", fontsize=8)

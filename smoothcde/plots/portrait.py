@@ -75,7 +75,7 @@ class Portrait:
     @property
     def observed(self) -> np.ndarray:
         """True at stamps where at least one channel was observed: those that can be attended to."""
-        return np.isfinite(self.values).any(axis=1)
+        return np.asarray(np.isfinite(self.values).any(axis=1))
 
     def channel(self, channel: int) -> tuple[np.ndarray, np.ndarray]:
         """Times and values of what was observed of a channel."""
