@@ -1,0 +1,22 @@
+"""Tables in files: CSV and Parquet in, series, targets and static features out."""
+
+from smoothcde.data.tables.files import TableError, read_header, read_table, write_table, write_whole
+from smoothcde.data.tables.layout import TableLayout, learned_channels, seconds_of
+from smoothcde.data.tables.static import StaticEncoder
+from smoothcde.data.tables.targets import TASKS, guessed_task, target_columns, targets_by_series
+
+__all__ = [
+    "TASKS",
+    "StaticEncoder",
+    "TableError",
+    "TableLayout",
+    "guessed_task",
+    "learned_channels",
+    "read_header",
+    "read_table",
+    "seconds_of",
+    "target_columns",
+    "targets_by_series",
+    "write_table",
+    "write_whole",
+]

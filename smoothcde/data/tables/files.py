@@ -1,0 +1,197 @@
+"""CSV and Parquet files as pandas tables, and back, with what is wrong with a file in words."""
+
+import os
+import re
+import secrets
+import warnings
+from collections.abc import Callable, Collection
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from smoothcde.series.frames import column_of
+from smoothcde.series.problems import listed
+
+NOT_OBSERVED = ("", "NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "NAN", "None", "none", "NULL", "null", "?")
+"""What an empty cell of numbers may be written as. Names (ids, variables, classes) are only empty when they are."""
+
+PARQUET = (".parquet", ".pq")
+_FORMATS = "give a CSV (.csv, .tsv, also .gz) or a Parquet file"
+
+
+class TableError(ValueError):
+    """A file that cannot be read as a table, or a table that does not hold what was asked of it."""
+
+
+def read_header(file: str | Path) -> list[str]:
+    """Names of the columns, without reading the rows."""
+    path = _existing(file)
+    return _parquet_header(path) if _is_parquet(path) else [name for name in _csv_header(path)[0] if name]
+
+
+def read_table(file: str | Path, *, text: Collection[str] = (), columns: Collection[str] | None = None) -> pd.DataFrame:
+    """A CSV or Parquet file as a table.
+
+    Separators `,` `;` tab and `|` are recognised by the header. A column without a name (the row numbers that pandas
+    writes) is left out.
+
+    Args:
+        file: CSV or Parquet, told by its name.
+        text: columns of names (ids, variables, classes), kept as they are written: `007` stays, and so does `None`.
+            They become categoricals of text, whatever the type in the file, so that two files agree on them.
+        columns: which to read; all by default. Those the file does not have are left out.
+    """
+    path = _existing(file)
+    frame = (_read_parquet if _is_parquet(path) else _read_csv)(path, text, columns)
+    if not len(frame):
+        raise TableError(f"'{path}' has a header but no rows; nothing can be read from it")
+    for name in frame.columns:
+        if name in text:
+            frame[name] = _as_text(column_of(frame, name))
+    return frame
+
+
+def write_table(frame: pd.DataFrame, file: str | Path) -> None:
+    """Write a table, as Parquet or CSV by the file's name, whole or not at all."""
+    path = Path(file)
+    if path.suffix in PARQUET:
+        write_whole(path, lambda part: frame.to_parquet(part, index=False))
+    else:
+        write_whole(path, lambda part: frame.to_csv(part, index=False, compression=_compression(path)))
+
+
+def write_whole(file: str | Path, write: Callable[[Path], Any]) -> None:
+    """Let `write` make a sibling file, then move it into place: whoever looks finds the old file or the new one."""
+    path = Path(file)
+    part = path.parent / f".{path.name}.{secrets.token_hex(6)}.tmp"
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write(part)
+        os.replace(part, path)
+    except OSError as error:
+        raise TableError(f"'{path}' cannot be written: {error.strerror or error}") from error
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def _compression(path: Path) -> Any:
+    return "gzip" if path.suffix == ".gz" else None
+
+
+def _existing(file: str | Path) -> Path:
+    path = Path(file)
+    if path.is_dir():
+        raise TableError(f"'{path}' is a folder; {_FORMATS}")
+    if not path.exists():
+        raise TableError(f"there is no file '{path}'; check its name and folder")
+    try:
+        with open(path, "rb") as opened:
+            start = opened.read(4)
+    except OSError as error:
+        raise TableError(f"'{path}' cannot be read: {error.strerror or error}") from error
+    if not start:
+        raise TableError(f"'{path}' is empty; {_FORMATS}")
+    if path.suffix == ".xlsx" or start == b"PK\x03\x04":
+        raise TableError(f"'{path}' is a spreadsheet or a zip archive; export the sheet as CSV")
+    return path
+
+
+def _is_parquet(path: Path) -> bool:
+    if path.suffix in PARQUET:
+        return True
+    with open(path, "rb") as opened:
+        return opened.read(4) == b"PAR1"
+
+
+def _csv_header(path: Path) -> tuple[list[str], str]:
+    """Names of the columns ("" for none), and what separates them."""
+    try:
+        line = pd.read_csv(path, header=None, nrows=1, dtype=str, sep="\0", encoding="utf-8-sig", quoting=3).iloc[0, 0]
+    except pd.errors.EmptyDataError as error:
+        raise TableError(f"'{path}' is empty; {_FORMATS}") from error
+    except (UnicodeDecodeError, pd.errors.ParserError, OSError, ValueError, EOFError) as error:
+        raise TableError(f"'{path}' is not text in UTF-8, so no CSV; {_FORMATS}") from error
+    line = str(line)
+    if any(ord(letter) < 32 and letter != "\t" for letter in line):
+        raise TableError(f"'{path}' is not text in UTF-8, so no CSV; {_FORMATS}")
+    separator = max(",;\t|", key=line.count)
+    options: dict[str, Any] = {"sep": separator, "skipinitialspace": True, "encoding": "utf-8-sig"}
+    header = pd.read_csv(path, header=None, nrows=1, dtype=str, keep_default_na=False, **options)
+    names = [str(name).strip() for name in header.iloc[0]]
+    if twice := sorted({name for name in names if name and names.count(name) > 1}):
+        raise TableError(f"'{path}' has several columns called {listed(map(repr, twice))}; rename them")
+    if all(re.fullmatch(r"[-+]?\d+(\.\d*)?([eE][-+]?\d+)?", name) for name in names):
+        raise TableError(f"the first row of '{path}' holds only numbers; give the columns names in a header")
+    return names, separator
+
+
+def _read_csv(path: Path, text: Collection[str], columns: Collection[str] | None) -> pd.DataFrame:
+    names, separator = _csv_header(path)
+    wanted = [name for name in names if name and (columns is None or name in columns)]
+    irregular = f"'{path}' is no regular CSV: "
+    remedy = f"; quote fields that hold '{separator}'"
+    try:
+        with warnings.catch_warnings():
+            # Where all rows are longer than the header, pandas drops their ends with no more than a warning; where
+            # some columns are chosen (`usecols`), without one.
+            warnings.simplefilter("error", pd.errors.ParserWarning)
+            frame = pd.read_csv(
+                path,
+                sep=separator,
+                header=0,
+                names=[name or f"\0{position}" for position, name in enumerate(names)],
+                index_col=False,
+                dtype={name: "category" for name in wanted if name in text},  # type: ignore[arg-type]
+                keep_default_na=False,
+                na_values={name: [""] if name in text else list(NOT_OBSERVED) for name in wanted},
+                skipinitialspace=True,
+                encoding="utf-8-sig",
+                low_memory=False,
+            )
+    except pd.errors.ParserError as error:
+        found = re.search(r"Expected (\d+) fields in line (\d+), saw (\d+)", str(error))
+        where = f"line {found[2]} has {found[3]} fields where the header has {found[1]}" if found else str(error)
+        raise TableError(irregular + where + remedy) from error
+    except pd.errors.ParserWarning as error:
+        raise TableError(irregular + "its rows have more fields than the header" + remedy) from error
+    except UnicodeDecodeError as error:
+        raise TableError(f"'{path}' is not text in UTF-8, so no CSV; {_FORMATS}") from error
+    return frame.loc[:, wanted]
+
+
+def _parquet_header(path: Path) -> list[str]:
+    import pyarrow
+    import pyarrow.parquet
+
+    try:
+        return [str(name) for name in pyarrow.parquet.read_schema(path).names]
+    except (pyarrow.ArrowInvalid, OSError) as error:
+        reason = str(error).splitlines()[0].rstrip(".")
+        raise TableError(f"'{path}' is no readable Parquet file ({reason}); {_FORMATS}") from error
+
+
+def _read_parquet(path: Path, text: Collection[str], columns: Collection[str] | None) -> pd.DataFrame:
+    names = [name for name in _parquet_header(path) if not name.startswith("__index_level_")]
+    wanted = [name for name in names if columns is None or name in columns]
+    try:
+        frame = pd.read_parquet(path, columns=wanted)
+    except (OSError, ValueError) as error:
+        reason = str(error).splitlines()[0].rstrip(".")
+        raise TableError(f"'{path}' is no readable Parquet file ({reason}); {_FORMATS}") from error
+    # A named index is a column to whoever wrote it.
+    return frame.reset_index() if any(name in wanted for name in frame.index.names) else frame.reset_index(drop=True)
+
+
+def _as_text(column: pd.Series) -> pd.Series:
+    """Names as a categorical of text: 3, 3.0 and "3" are the same name."""
+    codes, found = pd.factorize(column)
+    texts = [_text(name) for name in found]
+    names = list(dict.fromkeys(texts))
+    position = {name: index for index, name in enumerate(names)}
+    renamed = pd.Series([position[name] for name in texts] + [-1]).to_numpy()
+    return pd.Series(pd.Categorical.from_codes(renamed[codes], categories=pd.Index(names, dtype=str)))
+
+
+def _text(name: Any) -> str:
+    return str(int(name)) if isinstance(name, float) and name.is_integer() else str(name)
