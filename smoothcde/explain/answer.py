@@ -28,7 +28,7 @@ class Answer:
     def text(self) -> str:
         """The answer in a line."""
         if not np.isfinite(self.numbers).all():
-            return "no answer: the solver did not reach the end"
+            return "no answer: the outputs are not finite"
         if self.classification:
             best = int(self.numbers.argmax())
             return f"{self.names[best]} (probability {self.numbers[best]:.3f})"

@@ -1,10 +1,11 @@
 """`explain`: from a trained model and some series to an `Explanation`."""
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import torch
 
 from smoothcde.estimators import Predictor
 from smoothcde.explain.answer import Answer, SeriesExplanation
@@ -13,6 +14,7 @@ from smoothcde.explain.times import look_like_dates
 from smoothcde.plots import portray
 from smoothcde.series import SeriesSet
 from smoothcde.series.problems import listed
+from smoothcde.solve import SolveError
 
 BATCH_SIZE = 64
 """Series that are solved at a time."""
@@ -21,9 +23,9 @@ BATCH_SIZE = 64
 def explain(
     predictor: Any,
     series: Any,
-    ids: Sequence[Hashable] | Hashable | None = None,
+    ids: Any = None,
     *,
-    truth: Sequence[Any] | None = None,
+    truth: Any = None,
     dates: bool | None = None,
     title: str | None = None,
 ) -> Explanation:
@@ -104,7 +106,13 @@ def _shown_channels(predictor: Predictor, series: SeriesSet) -> tuple[str, ...]:
 
 
 def _explained(predictor: Predictor, series: SeriesSet) -> list[SeriesExplanation]:
-    batch, outcome = predictor.solve(series)
+    try:
+        with torch.no_grad():
+            batch, outcome = predictor.solve(series)
+    except SolveError as error:
+        # Its rows are (view, series) pairs; the user knows ids.
+        ids = listed(dict.fromkeys(series.ids[row % len(series)] for row in np.flatnonzero(error.solution.codes)))
+        raise SolveError(f"there is no answer to explain for series {ids}. {error}", error.solution) from error
     outputs = outcome.outputs.detach().double().cpu().numpy()
     if predictor.labels is not None:
         names, numbers = tuple(_text(label) for label in predictor.labels), predictor.probabilities_of(outputs)

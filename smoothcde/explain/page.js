@@ -259,7 +259,6 @@
       const rows = series.views.map((view) => [name(view), String(view.nfe), String(view.accepted), String(view.rejected)]);
       if (rows.length > 1) rows.push(["all views", ...["nfe", "accepted", "rejected"].map((key) => String(series.views.reduce((sum, view) => sum + view[key], 0)))]);
       parts.push(table(["View", "NFE", "Steps", "Rejected"], rows, (i) => i > 0));
-      for (const view of series.views) if (view.trouble) parts.push(html("p", { class: "trouble" }, `${view.name}: ${view.trouble}`));
     } else {
       parts.push(html("p", {}, `${data.model} has no path to draw, and no view to tell the cost of.` +
         (series.nfe ? ` Between stamps it evaluated its vector field ${plural(series.nfe, "time")}.` : "")));

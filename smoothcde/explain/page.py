@@ -16,7 +16,6 @@ from smoothcde.explain.answer import SeriesExplanation
 from smoothcde.explain.thinning import thinned
 from smoothcde.explain.times import duration_text, moment_text, ticks
 from smoothcde.plots import Portrait, ViewPortrait
-from smoothcde.solve import Status
 
 MOST_SERIES = 500
 """Series that one page holds; browsers become slow with more."""
@@ -149,14 +148,14 @@ def _channel_data(portrait: Portrait, channel: int) -> dict[str, Any]:
     shown = np.concatenate([values, *(path[np.isfinite(path)] for path in paths)])
     low, high = (float(shown.min()), float(shown.max())) if len(shown) else (0.0, 0.0)
     height, span = high - low, portrait.span
-    lines = [thinned(portrait.moments, path, span, height) for path in paths]
+    lines = [thinned(portrait.moments, path, height) for path in paths]
     return {
         "t": _list(times, span),
         "x": [_number(value, 7) for value in values],
         "low": _rounded(low, height),
         "high": _rounded(high, height),
         "gaps": [_list(gap, span) for gap in portrait.gaps(channel)],
-        "paths": [[_list(t, span), _list(x, height)] for t, x in lines],
+        "paths": [[_list(t, 10 * span), _list(x, 10 * height)] for t, x in lines],
     }
 
 
@@ -178,15 +177,14 @@ def _view_data(view: ViewPortrait, span: float, dates: bool) -> dict[str, Any]:
         "nfe": view.nfe,
         "accepted": view.accepted,
         "rejected": view.rejected,
-        "trouble": None if view.status is Status.FINISHED else view.status.value,
     }
 
 
-def _list(values: Any, extent: float) -> list[float | None]:
+def _list(values: Any, extent: float) -> list[int | float | None]:
     return [_rounded(float(value), extent) for value in values]
 
 
-def _rounded(value: float, extent: float) -> float | None:
+def _rounded(value: float, extent: float) -> int | float | None:
     """To a hundred-thousandth of the extent, more than a screen can show; None for what is not a number."""
     if not math.isfinite(value):
         return None
@@ -195,10 +193,10 @@ def _rounded(value: float, extent: float) -> float | None:
     return _shortest(round(value, 5 - math.floor(math.log10(extent))))
 
 
-def _number(value: float, digits: int) -> float | None:
+def _number(value: float, digits: int) -> int | float | None:
     return _shortest(float(f"{value:.{digits}g}")) if math.isfinite(value) else None
 
 
-def _shortest(value: float) -> float:
+def _shortest(value: float) -> int | float:
     """Whole numbers without their decimal point, and zero without its sign."""
     return int(value) if value == int(value) and abs(value) < 1e15 else value

@@ -2,22 +2,21 @@
 
 import numpy as np
 
-TOLERANCE = 5e-4
-"""How far, as a share of the plot's height, a thinned line may be from the full one: a tenth of a pixel."""
+TOLERANCE = 1e-3
+"""How far, as a share of the plot's height, a thinned line may be from the full one: a seventh of a pixel."""
 
 
-def thinned(t: np.ndarray, x: np.ndarray, width: float, height: float) -> tuple[np.ndarray, np.ndarray]:
+def thinned(t: np.ndarray, x: np.ndarray, height: float) -> tuple[np.ndarray, np.ndarray]:
     """The points of a line that a reader would miss (Douglas and Peucker, with vertical distance).
 
     Args:
         t: increasing.
         x: as long; parts that are not finite are dropped.
-        width: of the plot, in units of t.
         height: of the plot, in units of x.
     """
     finite = np.isfinite(x)
     t, x = t[finite], x[finite]
-    if len(t) < 3 or not (width > 0 and height > 0):
+    if len(t) < 3 or not height > 0:
         return t[[0, -1]] if len(t) > 1 else t, x[[0, -1]] if len(x) > 1 else x
     keep = np.zeros(len(t), dtype=bool)
     keep[[0, -1]] = True

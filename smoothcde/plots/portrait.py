@@ -7,7 +7,6 @@ import torch
 
 from smoothcde.models import Outcome, SeriesModel
 from smoothcde.series import SeriesBatch
-from smoothcde.solve import Status
 
 GRID = 401
 """Even moments at which a path is read, besides the stamps."""
@@ -25,7 +24,6 @@ class ViewPortrait:
         nfe: evaluations of the vector field.
         accepted: steps kept.
         rejected: steps tried and thrown away.
-        status: how the solve ended.
         attention: the weight of each stamp, for models that attend.
     """
 
@@ -36,7 +34,6 @@ class ViewPortrait:
     nfe: int
     accepted: int
     rejected: int
-    status: Status
     attention: np.ndarray | None
 
     @property
@@ -149,7 +146,7 @@ def _views(model, outcome: Outcome, rows, moments, length, mean, scale) -> tuple
     channels = len(mean)  # a path's further channels are time and counts, no values of the series
     with torch.no_grad():
         values = path.evaluate(clock)[:, :, :channels].double().cpu().numpy() * scale + mean
-    steps, stats, status = solution.steps, solution.stats, solution.status
+    steps, stats = solution.steps, solution.stats
     series = rows[0]
     return tuple(
         ViewPortrait(
@@ -160,7 +157,6 @@ def _views(model, outcome: Outcome, rows, moments, length, mean, scale) -> tuple
             nfe=int(stats.nfe[row]),
             accepted=int(stats.accepted[row]),
             rejected=int(stats.rejected[row]),
-            status=status[row],
             attention=(
                 None
                 if outcome.attention is None
