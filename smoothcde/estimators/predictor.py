@@ -129,7 +129,6 @@ class Predictor:
                 "load it with the version it was saved with, which its model.json tells"
             ) from error
 
-    @torch.no_grad()
     def _solved(self, series: SeriesSet, batch_size: int) -> Iterator[tuple[SeriesBatch, Outcome]]:
         prepared = self.prepare(series)
         self.model.eval()
@@ -137,7 +136,9 @@ class Predictor:
         for begin in range(0, len(prepared), batch_size):
             chosen = np.arange(begin, min(begin + batch_size, len(prepared)))
             batch = prepared.batch(chosen, device=like.device, dtype=like.dtype)
-            yield batch, self.model.solve(batch)
+            with torch.no_grad():
+                outcome = self.model.solve(batch)
+            yield batch, outcome
 
     def _document(self) -> dict[str, Any]:
         return {
