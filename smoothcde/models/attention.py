@@ -100,7 +100,11 @@ class _Convolution(torch.autograd.Function):
 def _convolve(
     x: Float[Tensor, "places inputs"], taps: Float[Tensor, "3 inputs outputs"], bias: Float[Tensor, "outputs"]
 ) -> Float[Tensor, "places-2 outputs"]:
-    return _Convolution.apply(x, taps, bias)  # type: ignore[return-value]
+    kind = x.device.type
+    if torch.is_autocast_enabled(kind):  # its products are written in place, which mixed precision does not convert
+        x, taps, bias = (tensor.to(torch.get_autocast_dtype(kind)) for tensor in (x, taps, bias))
+    with torch.autocast(kind, enabled=False):
+        return _Convolution.apply(x, taps, bias)  # type: ignore[return-value]
 
 
 class QueryAttention(nn.Module):

@@ -35,6 +35,11 @@ class Outcome:
     attention: Float[Tensor, "n views length"] | None = None
 
 
+def full_precision(batch: SeriesBatch) -> torch.autocast:
+    """Where mixed precision is off: an adaptive solver would see the rounding of bfloat16 as error and step shorter."""
+    return torch.autocast(batch.device.type, enabled=False)
+
+
 class SeriesModel(nn.Module, ABC):
     """A model of series: states per series, and a readout that static features join.
 

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from smoothcde.models.base import Outcome, SeriesModel
+from smoothcde.models.base import Outcome, SeriesModel, full_precision
 from smoothcde.models.fields import Activation, TanhField
 from smoothcde.paths import JoinedPath, Path, TimePath
 from smoothcde.series import SeriesBatch
@@ -67,19 +67,20 @@ class CDEModel(SeriesModel):
         """
         self.check(batch)
         path, attention, penalty = self.smooth(batch)
-        if self.time_channel:
-            path = JoinedPath.of(path, TimePath.beside(path, self.time_scale))
-        z0 = self.initial(self.start_features(path))
-        moments = None if times is None else path.clock(self.moments(times, batch).repeat(self.views, 1))
-        solution = integrate(
-            self.term(path),
-            z0,
-            path.start,
-            path.end,
-            times=moments,
-            views=self.views,
-            **asdict(options or self.options),
-        )
+        with full_precision(batch):
+            if self.time_channel:
+                path = JoinedPath.of(path, TimePath.beside(path, self.time_scale))
+            z0 = self.initial(self.start_features(path))
+            moments = None if times is None else path.clock(self.moments(times, batch).repeat(self.views, 1))
+            solution = integrate(
+                self.term(path),
+                z0,
+                path.start,
+                path.end,
+                times=moments,
+                views=self.views,
+                **asdict(options or self.options),
+            )
         states = solution.state if solution.states is None else solution.states
         together = torch.cat(states.unflatten(0, (self.views, len(batch))).unbind(), dim=-1)
         return Outcome(self.read(together, batch), penalty, solution.stats.nfe, solution, path, attention)

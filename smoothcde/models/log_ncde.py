@@ -5,6 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from smoothcde.models.base import full_precision
 from smoothcde.models.cde import CDEModel
 from smoothcde.paths import LogSignaturePath, Path
 from smoothcde.paths.log_signature import check_windows
@@ -53,7 +54,8 @@ class LogNCDE(CDEModel):
     def smooth(self, batch: SeriesBatch) -> tuple[Path, Tensor | None, Tensor]:
         """One path of log-signatures per series; no attention, no penalty."""
         scale = self.time_scale if self.with_time else None
-        path = LogSignaturePath.fit(batch, self.depth, self.step * self.time_scale, scale)
+        with full_precision(batch):
+            path = LogSignaturePath.fit(batch, self.depth, self.step * self.time_scale, scale)
         return path, None, torch.zeros((), dtype=batch.dtype, device=batch.device)
 
     def start_features(self, path: Path) -> Tensor:

@@ -15,6 +15,7 @@ from smoothcde.models.attention import (
     encoder_features,
 )
 from smoothcde.models.bandwidths import Bandwidths
+from smoothcde.models.base import full_precision
 from smoothcde.models.cde import CDEModel
 from smoothcde.paths import GPPath, JoinedPath, KernelPath, Path
 from smoothcde.series import SeriesBatch
@@ -108,7 +109,13 @@ class MultiViewCDE(CDEModel):
 
     def smooth(self, batch: SeriesBatch) -> tuple[Path, Tensor | None, Tensor]:
         """Paths of all views, view-major, with the attention that shaped them."""
-        weights = self.attention(self._scores(batch), batch)
+        weights = self.attention(self._scores(batch), batch).to(batch.dtype)
+        with full_precision(batch):
+            path = self._fit(batch, weights)
+        penalty = self.diversity * diversity_penalty(weights) if self.diversity else weights.new_zeros(())
+        return path, weights, penalty
+
+    def _fit(self, batch: SeriesBatch, weights: Tensor) -> Path:
         bandwidth = self.bandwidths.values
         if self.smoother == "gp":
             nodes = self.bandwidths.nodes(float(batch.end.max()) if len(batch) else 0.0)
@@ -117,8 +124,7 @@ class MultiViewCDE(CDEModel):
             path = KernelPath.fit(batch, bandwidth, weights, self.kernel)
         if self.count_scale is not None:
             path = JoinedPath.of(path, KernelPath.fit(batch.counts(self.count_scale), bandwidth))
-        penalty = self.diversity * diversity_penalty(weights) if self.diversity else weights.new_zeros(())
-        return path, weights, penalty
+        return path
 
     def _scores(self, batch: SeriesBatch) -> Tensor:
         """How much each view's query likes each stamp."""

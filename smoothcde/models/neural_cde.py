@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from smoothcde.models.bandwidths import Bandwidths
+from smoothcde.models.base import full_precision
 from smoothcde.models.cde import CDEModel
 from smoothcde.paths import (
     GPPath,
@@ -83,9 +84,10 @@ class NeuralCDE(CDEModel):
 
     def smooth(self, batch: SeriesBatch) -> tuple[Path, Tensor | None, Tensor]:
         """One path per series; no attention, no penalty."""
-        path = self._fit(batch)
-        if self.count_scale is not None:
-            path = JoinedPath.of(path, self._counts(batch.counts(self.count_scale)))
+        with full_precision(batch):
+            path = self._fit(batch)
+            if self.count_scale is not None:
+                path = JoinedPath.of(path, self._counts(batch.counts(self.count_scale)))
         return path, None, torch.zeros((), dtype=batch.dtype, device=batch.device)
 
     def _fit(self, batch: SeriesBatch) -> Path:

@@ -73,7 +73,9 @@ class ODERNN(SeriesModel):
 
     def _drift(self, h: Tensor, gap: Tensor, nfe: np.ndarray, options: SolverOptions | None) -> Tensor:
         """The state a gap later; evaluations are added to `nfe`."""
-        solution = integrate(ODETerm(self.derivative), h, 0.0, gap / self.time_scale, **asdict(options or self.options))
+        how = asdict(options or self.options)
+        with torch.autocast(h.device.type, enabled=False):  # a solver would see the rounding of mixed precision
+            solution = integrate(ODETerm(self.derivative), h, 0.0, gap / self.time_scale, **how)
         np.add(nfe, solution.stats.nfe, out=nfe)
         return solution.state
 

@@ -13,9 +13,13 @@ class ProgressBar:
     with ProgressBar(Console(stderr=True), "mvc-gp", epochs=30, steps=9) as bar:
         bar.step(epoch=1, loss=0.7, nfe=41.0)
     ```
+
+    Attributes:
+        done: steps so far, of all epochs.
     """
 
     def __init__(self, console: Console | None, title: str, epochs: int, steps: int, done: int = 0):
+        self.done = done
         self._epochs, self._metric, self._bar = epochs, "", None
         if console is None or not console.is_terminal:
             return
@@ -25,10 +29,11 @@ class ProgressBar:
 
     def step(self, epoch: int, loss: float, nfe: float) -> None:
         """One step of an epoch (counted from 1) is done."""
+        self.done += 1
         if self._bar is not None:
             cost = f"  NFE {nfe:.0f}" if nfe else ""
             status = f"epoch {epoch}/{self._epochs}  loss {loss:.4f}{self._metric}{cost}"
-            self._bar.update(self._task, advance=1, status=status)
+            self._bar.update(self._task, completed=self.done, status=status)
 
     def validated(self, metric: str, score: float) -> None:
         """The score of the epoch that just ended."""

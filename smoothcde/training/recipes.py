@@ -33,8 +33,8 @@ class Recipe:
         select: what "better" means: the objective's "metric" (ties go to the lower loss), or the validation "loss".
         dropout: share of each series' stamps hidden at random in training, others at every visit; its first and last
             are kept.
-        precision: "32-true", "64-true", or "bf16-mixed". Mixed precision runs encoders and fields in bfloat16, whose
-            rounding of 4e-3 a solver can see: it helps with tolerances of 1e-2 and looser.
+        precision: "32-true", "64-true", or "bf16-mixed". Mixed precision runs encoders, recurrent cells and readouts
+            in bfloat16; paths and equations stay in float32, since a solver takes rounding for error.
         seed: of the order of the series and of what is hidden.
         model: settings for `build_model` that go with the recipe.
     """

@@ -212,15 +212,29 @@ def test_numbers_can_be_the_target():
 
 class TestNumbersThatAreNone:
     def test_the_sentence_names_epoch_step_and_series(self):
-        values = [[np.linspace(0, 1, 12)] for _ in LABELS]
-        values[5][0] = values[5][0] * 1e38
-        series = SeriesSet.from_arrays(values, ids=[f"patient {i}" for i in range(24)])
-        model = model_of("gru")
+        targets = LABELS.astype(float)
+        targets[5] = 1e30  # its square is beyond float32
+        model = model_of("gru", outputs=1)
         before = weights_of(model)
-        with pytest.raises(TrainingError, match=r"in epoch 1, step \d, on .*patient 5") as raised:
-            train(model, series * 1 if False else series, LABELS, SquaredError(), Recipe(epochs=1, batch_size=24))
-        assert "patient 5" in raised.value.series_ids
+        words = "the loss is inf in epoch 1, step 1, on one of the series s.*; look for extreme values there, lower"
+        with pytest.raises(TrainingError, match=words) as raised:
+            train(model, trends(), targets, SquaredError(), Recipe(epochs=1, batch_size=24))
+        assert set(raised.value.series_ids) == set(trends().ids)
         assert all(torch.equal(before[name], value) for name, value in weights_of(model).items())
+
+    def test_only_the_batch_in_question_is_named(self):
+        targets = LABELS.astype(float)
+        targets[5] = 1e30
+        with pytest.raises(TrainingError, match=r"in epoch 1, step [123], on one of") as raised:
+            train(model_of("gru", outputs=1), trends(), targets, SquaredError(), Recipe(epochs=1, batch_size=8))
+        assert "s5" in raised.value.series_ids
+        assert len(raised.value.series_ids) == 8
+
+    def test_a_gradient_that_is_none_is_told_too(self):
+        model = model_of("gru")
+        next(model.parameters()).register_hook(lambda gradient: gradient * torch.nan)
+        with pytest.raises(TrainingError, match="the gradient is not finite in epoch 1, step 1, on one of the series"):
+            run(Recipe(epochs=1), model)
 
     def test_a_solve_that_fails_names_its_series(self):
         values = [[np.linspace(0, 1, 12)] for _ in LABELS]
