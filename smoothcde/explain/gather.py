@@ -5,7 +5,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import torch
 
 from smoothcde.estimators import Predictor
 from smoothcde.explain.answer import Answer, SeriesExplanation
@@ -39,7 +38,8 @@ def explain(
         predictor: a fitted `CDEClassifier` or `CDERegressor`, or a `Predictor`.
         series: a `SeriesSet`, or arrays as `SeriesSet.from_arrays` takes them, in the user's own units.
         ids: which series, by their ids and in this order; all without. An id may be given as text.
-        truth: the true label or target of every series in `series`, to be shown beside the answer.
+        truth: the true label or target of every series in `series`, to be shown beside the answer; None or NaN where
+            it is not known.
         dates: whether times are seconds since 1970, to be shown as dates; without, they are if all look like it.
         title: of the page.
     """
@@ -56,7 +56,7 @@ def explain(
         told += _explained(predictor, chosen[begin : begin + BATCH_SIZE])
     if truth is not None:
         told = [
-            replace(entry, answer=replace(entry.answer, truth=_text(truth[place])))
+            replace(entry, answer=replace(entry.answer, truth=_known(truth[place])))
             for entry, place in zip(told, places, strict=True)
         ]
     name = str(predictor.architecture.get("name", type(predictor.model).__name__))
@@ -66,7 +66,7 @@ def explain(
         model=name,
         series=tuple(told),
         channel_names=tuple(map(str, _shown_channels(predictor, series))),
-        static_names=tuple(map(str, series.static_names)),
+        static_names=tuple(str(series.static_names[column]) for column in _static_columns(predictor, series)),
         dates=look_like_dates(chosen.start, chosen.end) if dates is None else dates,
     )
 
@@ -105,10 +105,16 @@ def _shown_channels(predictor: Predictor, series: SeriesSet) -> tuple[str, ...]:
     )
 
 
+def _static_columns(predictor: Predictor, series: SeriesSet) -> list[int]:
+    """The static features that the model sees, which may be some of those that the series bring."""
+    if set(predictor.static_names) <= set(series.static_names):
+        return [series.static_names.index(name) for name in predictor.static_names]
+    return list(range(len(series.static_names)))
+
+
 def _explained(predictor: Predictor, series: SeriesSet) -> list[SeriesExplanation]:
     try:
-        with torch.no_grad():
-            batch, outcome = predictor.solve(series)
+        batch, outcome = predictor.solve(series)
     except SolveError as error:
         # Its rows are (view, series) pairs; the user knows ids.
         ids = listed(dict.fromkeys(series.ids[row % len(series)] for row in np.flatnonzero(error.solution.codes)))
@@ -120,16 +126,20 @@ def _explained(predictor: Predictor, series: SeriesSet) -> list[SeriesExplanatio
         assert predictor.targets is not None
         names, numbers = predictor.target_names, predictor.targets.inverse(outputs)
     names = names or tuple(f"target {i}" for i in range(numbers.shape[1]))
-    scaler = predictor.scaler
+    scaler, static = predictor.scaler, _static_columns(predictor, series)
     return [
         SeriesExplanation(
             id=name,
             portrait=portray(predictor.model, batch, outcome, place, scaler.mean, scaler.scale),
             answer=Answer(names, numbers[place], predictor.labels is not None),
-            static=None if series.static is None else series.static[place],
+            static=None if series.static is None else series.static[place, static],
         )
         for place, name in enumerate(series.ids)
     ]
+
+
+def _known(value: Any) -> str | None:
+    return None if value is None or (isinstance(value, float | np.floating) and np.isnan(value)) else _text(value)
 
 
 def _text(value: Any) -> str:

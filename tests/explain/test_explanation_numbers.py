@@ -1,5 +1,7 @@
 """An explanation holds the numbers of `model.solve`, in the user's units and the user's time."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -182,3 +184,17 @@ def test_a_solve_that_does_not_finish_names_the_series():
             parameter.fill_(float("nan"))
     with pytest.raises(SolveError, match=r"no answer to explain for series ward 1, 17(?s:.*)NaN or infinite"):
         explain(predictor, SERIES)
+
+
+def test_what_is_not_known_to_be_true_is_not_shown():
+    told = explain(small_predictor(), SERIES, truth=[None, np.nan, "stays", 2.5])
+    assert [entry.answer.truth for entry in told.series] == [None, None, "stays", "2.5"]
+
+
+def test_static_features_are_those_that_the_model_sees():
+    more = replace(SERIES, static=np.hstack([np.ones((4, 1)), SERIES.static]), static_names=("site", "static 0"))
+    told = explain(small_predictor(), more)
+    assert told.static_names == ("static 0",)
+    assert [entry.static.tolist() for entry in told.series] == SERIES.static.tolist()
+    without = small_predictor(series=replace(SERIES, static=None, static_names=()))
+    assert explain(without, more).static_names == ()
