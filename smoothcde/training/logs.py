@@ -37,13 +37,13 @@ def write_metrics(directory: Path, epochs: Sequence[Mapping[str, Any]]) -> None:
 class TensorBoardLog:
     """Event files in `directory/tensorboard`; epochs after `done` that an interrupted run wrote are dropped."""
 
-    def __init__(self, directory: Path, settings: Mapping[str, Any], done: int):
+    def __init__(self, directory: Path, settings: Mapping[str, Any], resumed: bool, done: int):
         try:
             from torch.utils.tensorboard import SummaryWriter
         except ImportError as error:
             raise _missing("tensorboard") from error
         self._writer = SummaryWriter(str(directory / "tensorboard"), purge_step=done + 1 if done else None)
-        if not done:
+        if not resumed:
             self._writer.add_text("recipe", "\n".join(f"    {name}: {value}" for name, value in settings.items()))
 
     def epoch(self, row: Mapping[str, Any]) -> None:
@@ -63,14 +63,14 @@ class MLflowLog:
     The run's id is kept in `directory/mlflow.txt`.
     """
 
-    def __init__(self, directory: Path, settings: Mapping[str, Any], done: int):
+    def __init__(self, directory: Path, settings: Mapping[str, Any], resumed: bool, done: int):
         try:
             from mlflow import MlflowClient
         except ImportError as error:
             raise _missing("mlflow") from error
         self._client = MlflowClient()
         note = directory / "mlflow.txt"
-        if done and note.exists():
+        if resumed and note.exists():
             self._run = note.read_text().strip()
             self._client.update_run(self._run, status="RUNNING")
             return

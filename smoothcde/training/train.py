@@ -112,6 +112,7 @@ def train(
                     _save(run, identity, directory)
                     saved = time.perf_counter()
     run.take_best()
+    model.eval()
     return run.record
 
 
@@ -144,6 +145,7 @@ def _resume(run: Run, identity: dict[str, Any], directory: Path) -> None:
 def _save(run: Run, identity: dict[str, Any], directory: Path) -> None:
     if run.fabric.is_global_zero:
         run.checkpoint(identity).save(directory)
+    if run.fabric.is_global_zero and run.record.epochs:
         write_metrics(directory, run.record.epochs)
 
 
@@ -152,7 +154,8 @@ def _opened(run: Run, directory: Path | None, names: Sequence[str]) -> Iterator[
     """The logs of a run, on the first process."""
     logs: list[Log] = []
     if directory is not None and run.fabric.is_global_zero and not run.finished:
-        logs = [LOGGERS[name](directory, asdict(run.recipe), run.epoch) for name in names]
+        resumed = bool(run.epoch or run.step)
+        logs = [LOGGERS[name](directory, asdict(run.recipe), resumed, run.epoch) for name in names]
     try:
         yield logs
     finally:

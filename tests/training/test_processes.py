@@ -26,7 +26,7 @@ UNEQUAL = replace(CURVE, epochs=2, batch_size=5, precision="64-true")
 def smooth_and_wild():
     """Two series: one of a few solver steps, one of many."""
     time = np.linspace(0, 1, 60)
-    return SeriesSet.from_arrays([[0.01 * time], [5 * np.sin(150 * time**2)]])
+    return SeriesSet.from_arrays([[0.01 * time], [5 * np.sin(90 * time**2)]])
 
 
 def curve(recipe, **arguments):
@@ -48,11 +48,12 @@ def curve(recipe, **arguments):
 
 
 def unequal_work():
-    """Evaluations that this process made in three steps, and the losses of the steps."""
+    """Evaluations that this process made in two steps, and the losses of the steps."""
     model, mine, losses = model_of("linear", outputs=2, time_scale=59.0, max_steps=5000, knots="step_over"), [], []
     solve = model.solve
     model.solve = lambda batch: (outcome := solve(batch), mine.append(int(outcome.nfe.sum())))[0]
-    recipe = Recipe(epochs=3, batch_size=2)
+    # In double precision: in single, a rounding can decide whether the solver steps over a wave, alone as well.
+    recipe = Recipe(epochs=2, batch_size=2, precision="64-true")
     train(
         model,
         smooth_and_wild(),
@@ -152,7 +153,7 @@ def test_the_loss_curve_is_that_of_one_process(alone, two, together):
 
 
 def test_shares_of_unequal_size_count_by_their_size(alone, two):
-    assert_close(alone["unequal shares"], two[0]["unequal shares"], 1e-10)
+    assert_close(alone["unequal shares"], two[0]["unequal shares"], 2e-7)  # reported in single precision
 
 
 def test_both_end_with_the_same_weights(two):
@@ -164,7 +165,7 @@ def test_a_process_with_more_solver_steps_does_not_hang_the_other(alone, two):
     (mine, losses), (theirs, same) = (answers["unequal work"] for answers in two)
     assert losses == same
     assert all(max(a, b) > 5 * min(a, b) for a, b in zip(mine, theirs, strict=True)), (mine, theirs)
-    np.testing.assert_allclose(losses, alone["unequal work"][1], atol=1e-4)
+    np.testing.assert_allclose(losses, alone["unequal work"][1], atol=1e-6)
 
 
 def test_fewer_series_than_processes_is_no_matter(alone, two):
@@ -202,9 +203,9 @@ def test_one_process_is_the_default(monkeypatch):
 def test_the_example_runs_under_torchrun(tmp_path):
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
     environment = os.environ | {"OMP_NUM_THREADS": "1"}
-    script = [str(ROOT / "examples" / "two_processes.py"), "--epochs", "2", "--out", str(tmp_path)]
+    script = [str(ROOT / "examples" / "two_processes.py"), "--epochs", "1", "--out", str(tmp_path)]
     done = subprocess.run([*command, *script], capture_output=True, text=True, timeout=120, env=environment)
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("validation accuracy") == 1  # the first process speaks for all
     assert "2 processes" in done.stdout
-    assert (tmp_path / "metrics.csv").read_text().count("\n") == 3
+    assert (tmp_path / "metrics.csv").read_text().count("\n") == 2
