@@ -10,7 +10,6 @@ from typer.testing import CliRunner
 from smoothcde.cli import app
 from smoothcde.data import load_uea
 from smoothcde.demo import run_demo
-from smoothcde.models import MODELS
 
 COLUMNS = ("model", "test accuracy", "joint NFE", "NFE per row", "training time", "parameters")
 
@@ -72,12 +71,6 @@ def test_the_demo_command_needs_an_epoch():
     result = command("demo", "--epochs", "0")
     assert result.exit_code == 2
     assert "--epochs" in result.output
-
-
-def test_models_lists_every_name():
-    result = command("models")
-    assert result.exit_code == 0
-    assert result.output.split() == list(MODELS)
 
 
 def test_help_names_every_command():

@@ -1,6 +1,7 @@
 """Data sets and what is done to them before a model sees them."""
 
+from smoothcde.data.physionet import PhysioNetSet, read_physionet2012
 from smoothcde.data.scale import ChannelScaler
 from smoothcde.data.uea import load_uea
 
-__all__ = ["ChannelScaler", "load_uea"]
+__all__ = ["ChannelScaler", "PhysioNetSet", "load_uea", "read_physionet2012"]

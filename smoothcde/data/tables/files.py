@@ -5,6 +5,7 @@ import re
 import secrets
 import warnings
 from collections.abc import Callable, Collection
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -72,7 +73,8 @@ def write_whole(file: str | Path, write: Callable[[Path], Any]) -> None:
     except OSError as error:
         raise TableError(f"'{path}' cannot be written: {error.strerror or error}") from error
     finally:
-        part.unlink(missing_ok=True)
+        with suppress(OSError):
+            part.unlink()
 
 
 def _compression(path: Path) -> Any:

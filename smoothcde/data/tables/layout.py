@@ -120,10 +120,10 @@ def learned_channels(
     Returns:
         The layout with its channels, and what was left out or is odd, as sentences.
     """
-    if layout.channels:
-        return layout, []
     if layout.tidy:
         return _variables(frame, layout)
+    if layout.channels:
+        return layout, []
     notes, chosen, text = [], [], []
     for name in (c for c in frame.columns if c not in (layout.id, layout.time, *other)):
         column = column_of(frame, name)
@@ -139,7 +139,7 @@ def learned_channels(
             text.append(name)
         elif not numbers.notna().any():
             notes.append(f"column {name!r} is empty: left out")
-        elif numbers.notna().all() and numbers.nunique() == 1:
+        elif np.isfinite(numbers).all() and numbers.nunique() == 1:
             notes.append(f"column {name!r} is always {numbers.iloc[0]:g}: left out")
         else:
             chosen.append(name)
@@ -159,13 +159,18 @@ def _variables(frame: pd.DataFrame, layout: TableLayout) -> tuple[TableLayout, l
     spread = values.groupby(column_of(frame, str(layout.variable)), observed=True).agg(["min", "max", "count"])
     if spread.empty:
         raise TableError(f"column {layout.variable!r} names no variable; is it the right one?")
-    chosen = tuple(sorted(str(name) for name, count in column_of(spread, "count").items() if int(count)))
-    if not chosen:
+    present = sorted(str(name) for name, count in column_of(spread, "count").items() if int(count))
+    if not present:
         raise TableError(f"column {layout.value!r} holds no number; is it the right one?")
+    if absent := [name for name in layout.channels if name not in present]:
+        known = listed(map(repr, present), most=12)
+        raise TableError(f"column {layout.variable!r} never names {listed(map(repr, absent))}; it names {known}")
+    chosen = layout.channels or tuple(present)
     constant = spread.loc[spread["min"] == spread["max"], "min"]
     notes = [
         f"variable {name!r} is always {value:g}: kept, since when it was observed may matter"
         for name, value in constant.items()
+        if name in chosen
     ]
     return replace(layout, channels=chosen), notes
 

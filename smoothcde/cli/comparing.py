@@ -1,4 +1,4 @@
-"""The command line."""
+"""`smoothcde demo`, `compare` and `footprint`: what the library is about, measured."""
 
 from itertools import product
 from pathlib import Path
@@ -10,19 +10,7 @@ from rich.console import Console
 SMALL_DATA = ("JapaneseVowels", "BasicMotions")
 """They come with aeon and need no download."""
 
-app = typer.Typer(
-    help="Neural controlled differential equations on smooth control paths, for irregular time series.",
-    no_args_is_help=True,
-    add_completion=False,
-)
 
-
-@app.callback()
-def main() -> None:
-    """Neural controlled differential equations on smooth control paths, for irregular time series."""
-
-
-@app.command()
 def demo(
     out: Annotated[Path, typer.Option(help="Folder for the picture.")] = Path("demo-output"),
     epochs: Annotated[int, typer.Option(min=1, help="Passes over the training series.")] = 15,
@@ -34,17 +22,6 @@ def demo(
     run_demo(out, epochs=epochs, seed=seed)
 
 
-@app.command()
-def models() -> None:
-    """List the models that can be built by name."""
-    from smoothcde.models import MODELS
-
-    console = Console()
-    for name in MODELS:
-        console.print(name)
-
-
-@app.command()
 def compare(
     data: Annotated[list[str] | None, typer.Argument(help="Data sets of the UEA archive.")] = None,
     model: Annotated[list[str] | None, typer.Option(help="Only these models; repeat for several.")] = None,
@@ -77,7 +54,6 @@ def compare(
     console.print(verdict_on(lines))
 
 
-@app.command()
 def footprint(
     data: Annotated[list[str] | None, typer.Argument(help="Data sets of the paper.")] = None,
     model: Annotated[list[str] | None, typer.Option(help="Only these models; repeat for several.")] = None,

@@ -1,0 +1,45 @@
+"""The command line: a module per command, put together here in the order of the help."""
+
+import typer
+
+from smoothcde.cli.comparing import compare, demo, footprint
+from smoothcde.cli.datasets import datasets
+from smoothcde.cli.evaluate import evaluate
+from smoothcde.cli.explain import explain
+from smoothcde.cli.fit import fit
+from smoothcde.cli.models import models
+from smoothcde.cli.predict import predict
+
+app = typer.Typer(
+    name="smoothcde",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_show_locals=False,
+    rich_markup_mode="markdown",
+)
+
+
+@app.callback()
+def main() -> None:
+    """Neural controlled differential equations on smooth control paths, for irregular time series.
+
+    Train on a table, then predict, judge and explain:
+
+    - smoothcde fit train.csv --target outcome --out model
+    - smoothcde predict model new.csv --out predictions.csv
+    - smoothcde evaluate model test.csv
+    - smoothcde explain model new.csv --series 17 --out page.html
+
+    Results go to standard output, messages to standard error. Exit codes: 0 done, 1 failed, 2 wrong usage.
+    """
+
+
+for panel, commands in {
+    "Your tables": (fit, predict, evaluate, explain),
+    "What there is": (models, datasets),
+    "Demonstration and comparison": (demo, compare, footprint),
+}.items():
+    for command in commands:
+        app.command(rich_help_panel=panel)(command)
+
+__all__ = ["app"]

@@ -1,0 +1,157 @@
+"""What a model directory remembers of the tables it was trained on, so that later ones need no explanation."""
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from smoothcde.cli.telling import Teller
+from smoothcde.data.tables import (
+    StaticEncoder,
+    TableError,
+    TableLayout,
+    read_header,
+    read_table,
+    seconds_of,
+    target_columns,
+    targets_by_series,
+)
+from smoothcde.estimators import Predictor
+from smoothcde.series import SeriesSet
+from smoothcde.series.frames import column_of
+from smoothcde.series.problems import listed
+
+KEY = "table"
+"""Where it stands in the record of a predictor."""
+
+
+@dataclass(frozen=True)
+class Remembered:
+    """How tables become series and targets.
+
+    Attributes:
+        layout: columns, channels, duplicates, window.
+        targets: columns that are predicted.
+        static: what makes static columns into features; None without.
+    """
+
+    layout: TableLayout
+    targets: tuple[str, ...]
+    static: StaticEncoder | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        static = self.static and self.static.as_dict()
+        return {"layout": self.layout.as_dict(), "targets": list(self.targets), "static": static}
+
+    @classmethod
+    def of(cls, predictor: Predictor) -> "Remembered":
+        """That of a model which `smoothcde fit` saved."""
+        entry = predictor.record.get(KEY)
+        try:
+            static = entry["static"] and StaticEncoder.from_dict(entry["static"])  # type: ignore[index]
+            return cls(TableLayout.from_dict(entry["layout"]), tuple(entry["targets"]), static)  # type: ignore[index]
+        except (KeyError, TypeError) as error:
+            raise TableError(
+                "this model was not trained by `smoothcde fit`, so it does not know how to read a table; "
+                "use it from Python, or train it again with `smoothcde fit`"
+            ) from error
+
+    def with_window(self, start: str | None, end: str | None) -> "Remembered":
+        """The same, looking at another window: numbers or dates, None for what is remembered."""
+        chosen = {name: seconds_of(text) for name, text in (("start", start), ("end", end)) if text is not None}
+        return replace(self, layout=replace(self.layout, **chosen))
+
+    def attached(self, predictor: Predictor) -> Predictor:
+        """A predictor that remembers this."""
+        return replace(predictor, record={**predictor.record, KEY: self.as_dict()})
+
+    def table(self, file: Path, *, with_targets: bool = False) -> pd.DataFrame:
+        """The rows of a table: ids, variables and targets as text, all else as numbers."""
+        header = read_header(file)
+        columns = self.layout.columns(header)
+        if with_targets:
+            columns = list(
+                dict.fromkeys([*columns, *target_columns(header, self.layout.id, self.targets, f"'{file}'")])
+            )
+        return read_table(file, text={*self.layout.names, *self.targets}, columns=columns)
+
+    def series(
+        self, frame: pd.DataFrame, static_file: Path | None, teller: Teller, ids: Sequence[Hashable] | None = None
+    ) -> SeriesSet:
+        """The series of a table, or those of `ids` in that order, with static features if the model has them."""
+        names = list(ids) if ids is not None else list(column_of(frame, self.layout.id).dropna().unique())
+        static = None
+        if self.static is not None:
+            if static_file is None:
+                needed = listed(self.static.needed, most=12)
+                raise TableError(f"this model was trained with the static columns {needed}; give --static FILE")
+            static, notes = self.static.encode(read_static(static_file, self.layout.id), self.layout.id, names)
+            teller.note(*notes)
+        return self.layout.series(frame, names, static)
+
+
+def read_static(file: Path, id: str) -> pd.DataFrame:
+    """A table of static features, its ids as text."""
+    if id not in (header := read_header(file)):
+        raise TableError(f"'{file}' has no column {id!r}; its columns are {listed(map(repr, header), most=12)}")
+    return read_table(file, text=[id])
+
+
+def read_ids(file: Path, id: str) -> list[Hashable]:
+    """The names of the series in a file, each once, in its order."""
+    if id not in (header := read_header(file)):
+        raise TableError(f"'{file}' has no column {id!r}; its columns are {listed(map(repr, header), most=12)}")
+    return list(column_of(read_table(file, text=[id], columns=[id]), id).dropna().unique())
+
+
+def read_labels(file: Path, id: str, target: Sequence[str]) -> pd.DataFrame:
+    """The targets in a file of labels, by series."""
+    where = f"'{file}'"
+    columns = target_columns(read_header(file), id, target, where)
+    return targets_by_series(read_table(file, text=[id, *columns], columns=[id, *columns]), id, columns, where)
+
+
+def matched(
+    frame: pd.DataFrame, targets: pd.DataFrame, id: str, teller: Teller, *, keep_empty: bool
+) -> tuple[list[Hashable], pd.DataFrame]:
+    """The series that have targets, and these.
+
+    Args:
+        frame: the table.
+        targets: by series.
+        id: column that names the series.
+        teller: told what is left out.
+        keep_empty: whether series with a label but without a row count, as series without observations: they do when
+            predictions are judged, since something must be said about them too; nothing can be learned from them.
+    """
+    present = list(column_of(frame, id).dropna().unique())
+    known = set(targets.dropna().index)
+    labelled = [name for name in present if name in known]
+    if not labelled:
+        some = f"series {listed(present, most=3)} in the table; {listed(targets.index, most=3)} in the labels"
+        raise TableError(f"no series of the table has a target ({some}); do the ids mean the same?")
+    if bare := [name for name in present if name not in known]:
+        teller.note(f"{len(bare)} of {len(present)} series have no target and are left out: {listed(bare, most=3)}")
+    found = set(present)
+    if empty := [name for name in targets.index if name in known and name not in found]:
+        said = f"{len(empty)} of {len(known)} series with a target have no row in the table: {listed(empty, most=3)}"
+        teller.note(f"{said}; {'judged as series without observations' if keep_empty else 'left out of training'}")
+        if keep_empty:
+            labelled += empty
+    return labelled, targets.loc[labelled]
+
+
+def answers_of(targets: pd.DataFrame, task: str) -> np.ndarray | pd.DataFrame:
+    """Targets as estimators take them: `[n]` labels, or a table of numbers."""
+    if task == "classification":
+        column = targets.iloc[:, 0]
+        return np.array(column.tolist()) if pd.api.types.is_numeric_dtype(column) else column.to_numpy(dtype=str)
+    for name in targets.columns:
+        if not pd.api.types.is_numeric_dtype(column_of(targets, name)):
+            example = repr(str(column_of(targets, name).iloc[0]))
+            raise TableError(f"target {name!r} holds text such as {example}, no numbers; use --task classification")
+    return targets.astype(np.float64)

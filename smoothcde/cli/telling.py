@@ -1,0 +1,117 @@
+"""What commands say: results on standard output, messages on standard error, errors as a sentence and an exit code."""
+
+import json as json_format
+import os
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+from smoothcde.data.tables import write_whole
+from smoothcde.series import SeriesError
+from smoothcde.solve import SolveError
+from smoothcde.training.errors import TrainingError
+
+AsJson = Annotated[
+    bool, typer.Option("--json", help="Print the result as one JSON object.", rich_help_panel="For scripts")
+]
+
+FAILED = 1
+
+_AS_OPTIONS = {
+    'pass duplicates="mean", "last" or "first"': "add --duplicates mean, last or first",
+    "name the channels with `channels`": "name the channels with --channels",
+    "lower learning_rate, or set a smaller clip": "or lower --learning-rate",
+}
+"""Remedies that the library words for Python, in the words of the command line."""
+
+
+class Teller:
+    """Says what happens.
+
+    Args:
+        json: whether the result is for a script.
+    """
+
+    def __init__(self, json: bool = False):
+        self.json = json
+        # Of several processes that train together, the first one speaks.
+        self.first = int(os.environ.get("RANK", "0")) == 0
+        self._messages = Console(stderr=True, highlight=False, soft_wrap=True, quiet=not self.first)
+
+    def note(self, *sentences: str) -> None:
+        """Something worth knowing that stops nothing."""
+        for sentence in sentences:
+            self._messages.print(f"[yellow]Note:[/] {_plain(sentence)}")
+
+    def say(self, sentence: str) -> None:
+        """What is going on."""
+        self._messages.print(_plain(sentence))
+
+    def fail(self, sentence: str) -> None:
+        """Why it ends here."""
+        if self.json and self.first:
+            print(json_format.dumps({"error": sentence}, ensure_ascii=False))
+        self._messages.print(f"[red]Error:[/] {_plain(sentence)}")
+
+    def result(self, document: dict[str, Any], show: Callable[[Console], None]) -> None:
+        """The result: `document` for a script, or what `show` prints for a person."""
+        if not self.first:
+            return
+        if self.json:
+            print(json_format.dumps(document, ensure_ascii=False, allow_nan=False))
+        else:
+            show(Console(highlight=False))
+
+
+@contextmanager
+def telling(json: bool = False) -> Iterator[Teller]:
+    """A `Teller` for one command: errors of input and of files become a sentence and exit code 1."""
+    teller = Teller(json)
+    with warnings.catch_warnings():
+        warnings.simplefilter("default")
+        warnings.showwarning = lambda message, category, *_, **__: (
+            teller.note(as_options(str(message))) if issubclass(category, UserWarning) else None
+        )
+        try:
+            yield teller
+        except BrokenPipeError:
+            # Whoever read the output has seen enough (`| head`); Python must not try again to write it.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        except SeriesError as error:
+            teller.fail(as_options(error.problems[0] if len(error.problems) == 1 else str(error)))
+        except (ValueError, OSError, ImportError, SolveError, TrainingError) as error:
+            teller.fail(as_options(str(error)))
+        except KeyboardInterrupt:
+            teller.fail("interrupted")
+        else:
+            return
+    raise typer.Exit(FAILED)
+
+
+def as_options(sentence: str) -> str:
+    """A sentence of the library with its remedies as options."""
+    for python, option in _AS_OPTIONS.items():
+        sentence = sentence.replace(python, option)
+    return sentence
+
+
+def save_text(file: Any, text: str) -> None:
+    """Write a text file, whole or not at all."""
+    write_whole(file, lambda part: part.write_text(text, encoding="utf-8"))
+
+
+def choice(option: str, asked: str, known: Any) -> str:
+    """An option's value, refused with all that are known if it is none of them."""
+    if asked not in known:
+        raise typer.BadParameter(f"there is no {option} {asked!r}; use any of: {', '.join(map(repr, known))}")
+    return asked
+
+
+def _plain(sentence: str) -> str:
+    """Square brackets as they are, instead of as rich's markup."""
+    return sentence.replace("[", r"\[")
