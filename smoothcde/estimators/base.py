@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, replace
 from os import PathLike
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 import torch
@@ -22,6 +22,8 @@ from smoothcde.models import build_model
 from smoothcde.series import SeriesSet
 from smoothcde.storage import ModelFileError
 from smoothcde.training import Objective, Recipe, recipe_of, train
+
+Loaded = TypeVar("Loaded", bound="CDEEstimator")
 
 LEAST_STEPS = 300
 """Steps of the optimiser below which a small set of series is passed over more often."""
@@ -69,7 +71,7 @@ class CDEEstimator(BaseEstimator):
         replace(self.predictor_, record={**self.predictor_.record, "estimator": self._about()}).save(directory)
 
     @classmethod
-    def load(cls, directory: str | PathLike[str]) -> "CDEEstimator":
+    def load(cls: type[Loaded], directory: str | PathLike[str]) -> Loaded:
         """The estimator that was saved; also reads what a `Predictor` saved, with default parameters then."""
         predictor = Predictor.load(directory)
         if predictor.task != cls.task:

@@ -74,5 +74,4 @@ def _is_table(X: Any) -> bool:
         return all(np.ndim(item) == 0 for item in X) or len({np.shape(item) for item in X}) == 1
     if isinstance(X, np.ndarray) and X.dtype.kind == "O" and X.ndim == 1 and len(X):
         return _is_table(list(X))
-    shape = X.shape if hasattr(X, "shape") else np.shape(X)
-    return len(shape) != 3
+    return (X.ndim if hasattr(X, "ndim") else np.asarray(X).ndim) != 3

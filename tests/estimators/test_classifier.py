@@ -1,0 +1,308 @@
+"""`CDEClassifier`: what goes in, what comes out, and what its parameters do."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from sklearn.base import clone
+from sklearn.metrics import log_loss
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from toy_series import QUICK, irregular, quick_classifier, slopes
+
+from smoothcde import MODELS, SeriesSet
+from smoothcde.estimators import CDEClassifier
+from smoothcde.training import Recipe
+
+LABELS = np.array(["down", "flat", "up"])
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_every_model_fits_and_predicts_irregular_series(model):
+    series, slope = irregular(12)
+    settings = {"solver": "bosh3"} if model == "ode-rnn" else None
+    classifier = quick_classifier(model, epochs=1, rtol=0.1, atol=0.1, model_options=settings)
+    classifier.fit(series, LABELS[slope + 1])
+    probabilities = classifier.predict_proba(series)
+    assert probabilities.shape == (12, 3)
+    np.testing.assert_allclose(probabilities.sum(axis=1), 1.0)
+    assert set(classifier.predict(series)) <= set(LABELS)
+    assert classifier.predictor_.architecture["name"] == model
+
+
+def test_it_learns():
+    values, slope = slopes(60)
+    test, truth = slopes(60, seed=1)
+    classifier = quick_classifier("mvc-gp", hidden=8, epochs=25, bandwidths=(0.5,)).fit(values, slope)
+    assert classifier.score(test, truth) > 0.9
+
+
+def test_the_default_is_the_documented_model():
+    values, slope = slopes(6)
+    classifier = CDEClassifier(epochs=1, random_state=0).fit(values, slope)
+    found = classifier.predictor_.architecture
+    assert (found["name"], found["hidden"], found["bandwidths"]) == ("mvc-gp", 64, [0.1, 0.2, 0.4, 1.4])
+    assert (found["rtol"], found["time_scale"], found["time_channel"]) == (1e-2, 7.0, True)
+    assert "count_channels" not in found
+
+
+def test_small_sets_are_passed_over_until_300_steps_are_taken():
+    classifier = CDEClassifier()
+    assert classifier._recipe(40).epochs == 300
+    assert classifier._recipe(640).epochs == 30
+    assert CDEClassifier(epochs=7)._recipe(40).epochs == 7
+    assert CDEClassifier(recipe="paper-uwave")._recipe(40).epochs == 30
+
+
+def test_missing_values_and_uneven_stamps_shape_the_model_at_fit():
+    series, slope = irregular(12)
+    found = quick_classifier("mvc-gp", epochs=1, bandwidths=(0.5,)).fit(series, slope).predictor_.architecture
+    assert (found["encoder_inputs"], found["count_channels"]) == ("values+mask+gap", True)
+    uneven = SeriesSet.from_arrays(slopes(12)[0], times=[0, 1, 2, 3, 4, 5, 6, 9.0])
+    found = quick_classifier("mvc-gp", epochs=1, bandwidths=(0.5,)).fit(uneven, slope).predictor_.architecture
+    assert found["encoder_inputs"] == "values+mask+gap"
+    assert "count_channels" not in found
+
+
+def test_a_paper_recipe_brings_the_papers_model():
+    values, slope = slopes(6)
+    classifier = CDEClassifier(recipe="paper-uwave", epochs=1, random_state=0).fit(values, slope)
+    found = classifier.predictor_.architecture
+    assert (found["hidden"], found["bandwidths"], found["noise"]) == (128, [0.1, 0.2, 0.4], 0.05)
+    assert "time_channel" not in found
+
+
+def test_a_recipe_of_ones_own_is_followed():
+    values, slope = slopes(12)
+    recipe = Recipe(epochs=2, batch_size=5, model={"hidden": 3})
+    classifier = CDEClassifier("gru", recipe=recipe, learning_rate=0.5, random_state=0).fit(values, slope)
+    used = classifier.predictor_.record["recipe"]
+    assert (used["epochs"], used["batch_size"], used["learning_rate"]) == (2, 5, 0.5)
+    assert classifier.predictor_.architecture["hidden"] == 3
+
+
+def test_arrays_lists_tensors_and_sets_are_the_same_series():
+    values, slope = slopes(12)
+    forms = [values, list(values), torch.tensor(values), SeriesSet.from_arrays(values)]
+    outputs = [quick_classifier().fit(form, slope).predict_proba(form) for form in forms]
+    for other in outputs[1:]:
+        np.testing.assert_array_equal(outputs[0], other)
+
+
+def test_a_table_is_one_channel():
+    values, slope = slopes(12, channels=1)
+    expected = quick_classifier().fit(values, slope).predict_proba(values)
+    table = values[:, 0]
+    for form in (table, table.tolist(), pd.DataFrame(table)):
+        classifier = quick_classifier().fit(form, slope)
+        np.testing.assert_array_equal(classifier.predict_proba(form), expected)
+        assert classifier.n_features_in_ == 8
+
+
+def test_rows_of_unequal_length_are_series_of_one_channel():
+    values, slope = slopes(12, channels=1)
+    ragged = [row[0, : 5 + i % 3] for i, row in enumerate(values)]
+    classifier = quick_classifier().fit(ragged, slope)
+    expected = quick_classifier().fit(SeriesSet.from_arrays(ragged), slope).predict_proba(SeriesSet.from_arrays(ragged))
+    np.testing.assert_array_equal(classifier.predict_proba(ragged), expected)
+    assert classifier.n_features_in_ == 1
+
+
+def test_times_given_beside_an_array_count():
+    values, slope = slopes(12)
+    times = np.linspace(0, 1, 8) ** 2
+    beside = quick_classifier("mv-gp", epochs=1, bandwidths=(0.3,)).fit(values, slope, times=times)
+    inside = quick_classifier("mv-gp", epochs=1, bandwidths=(0.3,)).fit(SeriesSet.from_arrays(values, times), slope)
+    np.testing.assert_array_equal(
+        beside.predict_proba(values, times=times), inside.predict_proba(SeriesSet.from_arrays(values, times))
+    )
+    assert not np.allclose(beside.predict_proba(values, times=times), beside.predict_proba(values))
+    with pytest.raises(ValueError, match="brings its own times"):
+        beside.predict(SeriesSet.from_arrays(values), times=times)
+
+
+def test_static_features_join_and_need_no_common_unit():
+    values, slope = slopes(60)
+    static = np.stack([slope * 1e6 + 3e6, np.ones(60)], axis=1)  # tells everything, in an awkward unit
+    noise = np.random.default_rng(0).normal(size=values.shape)
+    classifier = quick_classifier(epochs=40, learning_rate=0.1).fit(noise, slope, static=static)
+    assert classifier.score(noise, slope, static=static) == 1.0
+    inside = SeriesSet.from_arrays(noise, static=static)
+    np.testing.assert_array_equal(classifier.predict(inside), classifier.predict(noise, static=static))
+    with pytest.raises(ValueError, match="needs the static features static 0, static 1"):
+        classifier.predict(noise)
+    with pytest.raises(ValueError, match="trained on 2 static features; found 1"):
+        classifier.predict(noise, static=static[:, :1])
+
+
+def test_the_same_seed_gives_the_same_model_and_another_gives_another():
+    series, slope = irregular(18)
+    torch.manual_seed(1)
+    first = quick_classifier("mvc-gp", epochs=2, bandwidths=(0.5,)).fit(series, slope).predict_proba(series)
+    torch.manual_seed(2)
+    again = quick_classifier("mvc-gp", epochs=2, bandwidths=(0.5,)).fit(series, slope).predict_proba(series)
+    other = quick_classifier("mvc-gp", epochs=2, bandwidths=(0.5,), random_state=1).fit(series, slope)
+    np.testing.assert_array_equal(first, again)
+    assert not np.allclose(first, other.predict_proba(series))
+
+
+def test_fitting_leaves_the_users_random_numbers_alone():
+    values, slope = slopes(12)
+    torch.manual_seed(0)
+    expected = torch.rand(3)
+    torch.manual_seed(0)
+    quick_classifier().fit(values, slope)
+    assert torch.equal(torch.rand(3), expected)
+
+
+def test_cross_validation_takes_arrays_lists_and_sets():
+    series, slope = irregular(24)
+    values, _ = slopes(24)
+    for X in (values, [v[:, : 5 + i % 3] for i, v in enumerate(values)], series):
+        scores = cross_val_score(quick_classifier(epochs=1), X, slope, cv=2, error_score="raise")
+        assert scores.shape == (2,)
+        assert np.isfinite(scores).all()
+
+
+def test_grid_search_tries_models_and_settings():
+    values, slope = slopes(24)
+    grid = {"model": ["gru", "linear"], "hidden": [3, 5]}
+    search = GridSearchCV(quick_classifier(epochs=1), grid, cv=2, error_score="raise").fit(values, slope)
+    assert len(search.cv_results_["params"]) == 4
+    assert search.best_estimator_.predictor_.architecture["hidden"] in (3, 5)
+    assert search.predict(values).shape == (24,)
+
+
+def test_it_stands_at_the_end_of_a_pipeline():
+    values, slope = slopes(24, channels=1)
+    pipeline = make_pipeline(StandardScaler(), quick_classifier(epochs=20)).fit(values[:, 0], slope)
+    assert pipeline.score(values[:, 0], slope) > 0.6
+    weights = np.ones(24)
+    pipeline.fit(values[:, 0], slope, cdeclassifier__sample_weight=weights, cdeclassifier__static=weights[:, None])
+
+
+def test_parameters_survive_a_clone():
+    classifier = quick_classifier(class_weight={-1: 2.0}, bandwidths=(0.3, 0.4))
+    assert clone(classifier).get_params() == classifier.get_params()
+
+
+def test_a_heavy_class_draws_predictions():
+    noise, slope = np.random.default_rng(0).normal(size=(60, 2, 8)), slopes(60)[1]
+    for label in (-1, 0, 1):
+        weight = {k: 50.0 if k == label else 0.02 for k in (-1, 0, 1)}
+        classifier = quick_classifier(epochs=10, class_weight=weight).fit(noise, slope)
+        assert (classifier.predict(noise) == label).mean() > 0.9
+
+
+def test_balanced_classes_weigh_the_same():
+    noise = np.random.default_rng(0).normal(size=(60, 2, 8))
+    y = np.where(np.arange(60) < 54, "often", "rare")
+    kind = {"epochs": 15, "validation_fraction": 0.0, "hidden": 2}
+    plain = quick_classifier(**kind).fit(noise, y).predict_proba(noise)[:, 1].mean()
+    balanced = quick_classifier(class_weight="balanced", **kind).fit(noise, y).predict_proba(noise)[:, 1].mean()
+    assert plain < 0.3 < balanced
+
+
+def test_sample_weights_count():
+    noise, y = np.random.default_rng(0).normal(size=(60, 2, 8)), np.arange(60) % 2
+    classifier = quick_classifier(epochs=15).fit(noise, y, sample_weight=np.where(y == 1, 50.0, 0.02))
+    assert (classifier.predict(noise) == 1).mean() > 0.9
+
+
+def test_calibration_lowers_the_log_loss_on_the_validation_series_and_changes_no_label():
+    generator = np.random.default_rng(0)
+    values, slope = slopes(60)
+    wrong = np.where(generator.random(60) < 0.3, generator.integers(-1, 2, 60), slope)
+    held, truth = values[40:], wrong[40:]
+    settings = {"epochs": 60, "learning_rate": 0.05}
+    plain = quick_classifier(**settings).fit(values[:40], wrong[:40], validation=(held, truth))
+    calibrated = quick_classifier(calibration="temperature", **settings)
+    calibrated.fit(values[:40], wrong[:40], validation=(held, truth))
+    assert plain.predictor_.temperature == 1.0
+    assert calibrated.predictor_.temperature != 1.0
+    np.testing.assert_array_equal(plain.predict(held), calibrated.predict(held))
+    assert log_loss(truth, calibrated.predict_proba(held)) < log_loss(truth, plain.predict_proba(held))
+
+
+def test_a_given_validation_set_is_used_and_nothing_else_held_out():
+    values, slope = slopes(30)
+    classifier = quick_classifier().fit(values, slope, validation=slopes(9, seed=1))
+    record = classifier.predictor_.record
+    assert (record["training_series"], record["validation_series"]) == (30, 9)
+    assert "validation_accuracy" in record["epochs"][0]
+
+
+def test_the_own_split_takes_its_share_of_every_class():
+    from smoothcde.estimators.splitting import held_out
+
+    classes = np.repeat([0, 1, 2, 3], [100, 10, 5, 1])
+    mask = held_out(116, 0.2, 0, classes)
+    np.testing.assert_array_equal(np.bincount(classes[mask], minlength=4), [20, 2, 1, 0])
+    assert not np.array_equal(mask, held_out(116, 0.2, 1, classes))
+
+
+def test_patience_stops_early():
+    noise, y = np.random.default_rng(0).normal(size=(30, 2, 8)), np.arange(30) % 2
+    classifier = quick_classifier(epochs=200, patience=2, learning_rate=0.1).fit(noise, y)
+    record = classifier.predictor_.record
+    assert record["stopped"]
+    assert len(record["epochs"]) < 200
+
+
+@pytest.mark.parametrize("labels", [["a", "b"], [3, 7], [True, False], [1.0, 2.0], np.array(["x", "y"], dtype=object)])
+def test_labels_keep_their_type(labels):
+    labels = np.asarray(labels)
+    values, slope = slopes(12)
+    predicted = quick_classifier(epochs=1).fit(values, labels[slope % 2]).predict(values)
+    assert predicted.dtype == labels.dtype
+    assert set(predicted.tolist()) <= set(labels.tolist())
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"model": "transformer"}, "model is 'transformer'; use any of: 'linear'"),
+        ({"recipe": "fast"}, "there is no recipe 'fast'; use any of: 'tuned'"),
+        ({"calibration": "isotonic"}, "calibration is 'isotonic'; use any of: None, 'temperature'"),
+        ({"validation_fraction": 1.5}, "validation_fraction is 1.5; give a share"),
+        ({"validation_metric": "f1"}, "validation_metric is 'f1'; use any of"),
+        ({"device": "toaster"}, "device is 'toaster'; use any of: 'auto'"),
+        ({"class_weight": "heavy"}, "class_weight is 'heavy'; use None, 'balanced'"),
+        ({"class_weight": {9: 1.0}}, "class_weight names the label 9, which y does not hold"),
+        ({"epochs": 0}, "epochs is 0; give a whole number of at least 1"),
+        ({"calibration": "temperature", "validation_fraction": 0.0}, "calibration needs validation series"),
+        ({"model": "gp", "bandwidths": (0.1, 0.2)}, "give one bandwidth, not 2"),
+    ],
+)
+def test_wrong_settings_are_told(settings, words):
+    values, slope = slopes(12)
+    with pytest.raises(ValueError, match=words.replace("(", r"\(")):
+        CDEClassifier(**(QUICK | {"model": "gru", "epochs": 1} | settings)).fit(values, slope)
+
+
+def test_wrong_data_are_told():
+    values, slope = slopes(12)
+    with pytest.raises(ValueError, match="12 series and 11 targets"):
+        quick_classifier().fit(values, slope[:-1])
+    with pytest.raises(ValueError, match="one class only"):
+        quick_classifier().fit(values, np.zeros(12, dtype=int))
+    with pytest.raises(ValueError, match=r"sample_weight has shape \(3,\)"):
+        quick_classifier().fit(values, slope, sample_weight=np.ones(3))
+    with pytest.raises(ValueError, match="sample_weight must be finite"):
+        quick_classifier().fit(values, slope, sample_weight=-np.ones(12))
+    with pytest.raises(ValueError, match="holds the label 5, which no training series has"):
+        quick_classifier().fit(values, slope, validation=(values, slope + 4))
+    with pytest.raises(ValueError, match="trained on 2 channels; the series have 1"):
+        quick_classifier().fit(values, slope).predict(values[:, :1])
+
+
+def test_channels_are_found_by_name():
+    values, slope = slopes(12)
+    values[:, 1] *= -3
+    classifier = quick_classifier().fit(SeriesSet.from_arrays(values, channel_names=["a", "b"]), slope)
+    expected = classifier.predict_proba(SeriesSet.from_arrays(values, channel_names=["a", "b"]))
+    swapped = SeriesSet.from_arrays(values[:, [1, 0, 0]], channel_names=["b", "a", "more"])
+    np.testing.assert_array_equal(classifier.predict_proba(swapped), expected)
+    with pytest.raises(ValueError, match="needs the channels b, which the series lack; they have a, c"):
+        classifier.predict(SeriesSet.from_arrays(values, channel_names=["a", "c"]))
