@@ -20,13 +20,15 @@ def make_fabric(device: str | torch.device = "auto", precision: str = "32-true")
     """
     kind, _, index = str(device).partition(":")
     settings: dict[str, Any] = {"accelerator": kind, "devices": [int(index)] if index else 1, "precision": precision}
-    if os.environ.get("LT_CLI_USED") == "1":
+    started = os.environ.get("LT_CLI_USED") == "1"
+    if started:
         settings = {} if "LT_PRECISION" in os.environ else {"precision": precision}
     elif torch.distributed.is_torchelastic_launched():
         world, here = int(os.environ["WORLD_SIZE"]), int(os.environ["LOCAL_WORLD_SIZE"])
         settings |= {"strategy": DDPStrategy(), "devices": here, "num_nodes": world // here}
     fabric = Fabric(**settings)
-    fabric.launch()
+    if not started:  # `fabric run` has joined the processes already, and refuses to do it twice
+        fabric.launch()
     return fabric
 
 

@@ -23,7 +23,8 @@ class ProgressBar:
         self._epochs, self._metric, self._bar = epochs, "", None
         if console is None or not console.is_terminal:
             return
-        columns = [TextColumn(title or "training"), BarColumn(bar_width=24), TextColumn("{task.fields[status]}")]
+        # All of it fits a terminal of 80 columns.
+        columns = [TextColumn(title or "training"), BarColumn(bar_width=10), TextColumn("{task.fields[status]}")]
         self._bar = Progress(*columns, TextColumn("left"), TimeRemainingColumn(compact=True), console=console)
         self._task = self._bar.add_task(title, total=epochs * steps, completed=done, status="")
 
@@ -31,13 +32,13 @@ class ProgressBar:
         """One step of an epoch (counted from 1) is done."""
         self.done += 1
         if self._bar is not None:
-            cost = f"  NFE {nfe:.0f}" if nfe else ""
-            status = f"epoch {epoch}/{self._epochs}  loss {loss:.4f}{self._metric}{cost}"
+            cost = f" NFE {nfe:.0f}" if nfe else ""
+            status = f"epoch {epoch}/{self._epochs} loss {loss:.3f}{self._metric}{cost}"
             self._bar.update(self._task, completed=self.done, status=status)
 
     def validated(self, metric: str, score: float) -> None:
         """The score of the epoch that just ended."""
-        self._metric = f"  {metric} {score:.3f}"
+        self._metric = f" {metric} {score:.2f}"
 
     def __enter__(self) -> "ProgressBar":
         if self._bar is not None:

@@ -143,7 +143,7 @@ class Run:
             what = "the gradient is not finite" if math.isfinite(total) else f"the loss is {total}"
             ids = [self.examples.series.ids[i] for i in chosen]
             own = [ids[i] for i in share_of(np.arange(len(chosen)), fabric)[0][work.unfinished]]
-            raise TrainingError.at(what, epoch + 1, step + 1, ids, own) from work.failure
+            raise TrainingError.at(what, epoch + 1, step + 1, ids, own, work.failure) from work.failure
         self.stepper.step()
         self.sums = [self.sums[0] + total * len(chosen), self.sums[1] + evaluations, self.sums[2] + rows]
         self.step += 1
@@ -254,8 +254,8 @@ class Run:
             except SolveError as error:
                 ids = [examples.series.ids[i] for i in chosen]
                 stuck = sorted({int(row) % len(chosen) for row in np.flatnonzero(error.solution.codes)})
-                what = "the validation outputs could not be made"
-                raise TrainingError.at(what, self.epoch + 1, self.step, ids, [ids[i] for i in stuck]) from error
+                culprits = [ids[i] for i in stuck]
+                raise TrainingError.at("", self.epoch + 1, self.step, ids, culprits, error) from error
         outputs = torch.cat(parts)
         if self.fabric.world_size > 1:
             whole = outputs.new_zeros(len(examples.series), *outputs.shape[1:])

@@ -240,7 +240,9 @@ class TestNumbersThatAreNone:
         values = [[np.linspace(0, 1, 12)] for _ in LABELS]
         values[5][0] = 500 * np.sin(40 * values[5][0])
         series = SeriesSet.from_arrays(values, ids=[f"patient {i}" for i in range(24)])
-        with pytest.raises(TrainingError, match=r"in epoch 1, step 1, on series patient 5; ") as raised:
+        with pytest.raises(
+            TrainingError, match="did not finish in epoch 1, step 1, on series patient 5; The step limit"
+        ) as raised:
             train(model_of("linear", max_steps=40), series, LABELS, CrossEntropy(), Recipe(epochs=1, batch_size=24))
         assert isinstance(raised.value.__cause__, SolveError)
         assert len(raised.value.series_ids) == 24
@@ -253,3 +255,11 @@ def test_as_many_labels_as_series_are_needed():
         run(Recipe(epochs=1), validation=(trends(), LABELS[:2]))
     with pytest.raises(ValueError, match="there are no series to train on"):
         train(model_of("gru"), trends()[:0], LABELS[:0], CrossEntropy(), Recipe(epochs=1))
+
+
+def test_a_validation_that_cannot_be_solved_names_its_series():
+    values = [[np.linspace(0, 1, 12)] for _ in LABELS]
+    values[5][0] = 500 * np.sin(40 * values[5][0])
+    others = SeriesSet.from_arrays(values, ids=[f"patient {i}" for i in range(24)])
+    with pytest.raises(TrainingError, match="did not finish in epoch 1, step 3, on series patient 5; The step limit"):
+        run(Recipe(epochs=1, batch_size=8), model_of("linear", max_steps=40), validation=(others, LABELS))
