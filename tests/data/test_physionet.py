@@ -2,6 +2,8 @@
 
 import io
 import os
+import subprocess
+import sys
 import tarfile
 from pathlib import Path
 
@@ -10,6 +12,7 @@ import pandas as pd
 import pytest
 
 from smoothcde.data.physionet import physionet_folder, read_physionet2012
+from smoothcde.data.tables import write_table
 
 DATA = os.environ.get("SMOOTHCDE_DATA")
 
@@ -136,3 +139,27 @@ def test_the_real_sets(name, deaths):
     if name == "a":
         assert found.conflicting == 1167
         assert found.without_series == ["140501", "140936", "141264"]
+
+
+READ = """
+import resource, sys
+from smoothcde.data.tables import TableLayout, learned_channels, read_header, read_table
+
+layout = TableLayout(variable="variable", value="value")
+frame = read_table(sys.argv[1], text=layout.names, columns=layout.columns(read_header(sys.argv[1])))
+series = learned_channels(frame, layout)[0].series(frame)
+print(len(series), series.channels, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1000)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("format", ["csv", "parquet"])
+def test_a_real_set_is_read_within_a_gigabyte_and_a_half(tmp_path, format):
+    if DATA is None or not (Path(DATA) / "PhysioNet2012" / "set-a.tar.gz").exists():
+        pytest.skip("set SMOOTHCDE_DATA to a folder with PhysioNet2012/set-a.tar.gz to read it")
+    file = tmp_path / f"set-a.{format}"
+    write_table(read_physionet2012("a").merged("mean").observations, file)
+    printed = subprocess.run([sys.executable, "-c", READ, file], capture_output=True, text=True, check=True).stdout
+    count, channels, megabytes = map(int, printed.split())
+    assert (count, channels) == (3997, 37)
+    assert megabytes < 1500
