@@ -1,11 +1,14 @@
 """Wrong inputs, and the sentence each gets."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
 from cli_tables import command, per_series, tidy, waves
+
+from smoothcde.estimators import Predictor
 
 FIT = ("fit", "t.csv", "--target", "outcome", "--epochs", "1", "--out", "out")
 FAILED, USAGE = 1, 2
@@ -394,6 +397,14 @@ def test_a_model_that_cannot_answer_says_why(case, tmp_path, monkeypatch, model)
     result = command(*(model if argument == "MODEL" else argument for argument in arguments), width=400)
     assert sentence in result.stderr
     assert (result.exit_code, result.stdout) == (code, "")
+
+
+def test_a_model_that_was_not_fitted_on_a_table_cannot_read_one(tmp_path, model):
+    replace(Predictor.load(model), record={}).save(tmp_path / "m")
+    waves().to_csv(tmp_path / "t.csv", index=False)
+    result = command("predict", tmp_path / "m", tmp_path / "t.csv", width=400)
+    assert result.exit_code == FAILED
+    assert "this model was not trained by `smoothcde fit`, so it does not know how to read a table" in result.stderr
 
 
 def test_there_are_more_than_enough_of_them():
