@@ -22,6 +22,7 @@ from smoothcde.estimators.base import (
 from smoothcde.estimators.calibration import temperature_of
 from smoothcde.estimators.inputs import series_of
 from smoothcde.estimators.predictor import Predictor, Task
+from smoothcde.series.problems import listed
 from smoothcde.training import CrossEntropy, Recipe
 
 
@@ -161,7 +162,7 @@ class CDEClassifier(ClassifierMixin, CDEEstimator):
         check_pairs(series, targets)
         if len(classes) < 2:
             raise ValueError(
-                f"y holds one class only, {classes[0]!r}; a classifier needs series of at least two classes"
+                f"y holds one class only, {classes.tolist()[0]!r}; a classifier needs series of at least two classes"
             )
         weights = checked_weights(sample_weight, len(series))
         importance = self._importance(classes, targets)
@@ -205,7 +206,10 @@ class CDEClassifier(ClassifierMixin, CDEEstimator):
         """A weight per class."""
         weight = self.class_weight
         if isinstance(weight, Mapping) and (strange := [label for label in weight if label not in classes.tolist()]):
-            raise ValueError(f"class_weight names the label {strange[0]!r}, which y does not hold; it holds {classes}")
+            raise ValueError(
+                f"class_weight names the label {strange[0]!r}, which y does not hold; "
+                f"its labels are {listed(classes.tolist())}"
+            )
         if not (weight is None or weight == "balanced" or isinstance(weight, Mapping)):
             raise ValueError(f"class_weight is {weight!r}; use None, 'balanced', or a weight per label")
         return np.asarray(compute_class_weight(weight, classes=classes, y=classes[targets]), dtype=np.float64)
@@ -219,7 +223,7 @@ class CDEClassifier(ClassifierMixin, CDEEstimator):
         labels = _labels(y)
         check_pairs(series, labels)
         if len(new := np.setdiff1d(labels, classes)):
-            raise ValueError(f"the validation set holds the label {new[0]!r}, which no training series has")
+            raise ValueError(f"the validation set holds the label {new.tolist()[0]!r}, which no training series has")
         return series, np.searchsorted(classes, labels), checked_weights(weights, len(series))
 
     def _calibrated(self, predictor: Predictor, used: Any, importance: np.ndarray) -> Predictor:

@@ -1,5 +1,7 @@
 """aeon's own checks of estimators, and the adapters' answers."""
 
+import inspect
+
 import numpy as np
 import pytest
 from aeon.testing.estimator_checking import check_estimator
@@ -10,7 +12,9 @@ from smoothcde.estimators.aeon import AeonCDEClassifier, AeonCDERegressor
 
 
 @pytest.mark.parametrize("adapter", [AeonCDEClassifier, AeonCDERegressor])
-def test_aeon_finds_nothing_wrong(adapter):
+def test_aeon_finds_nothing_wrong(adapter, monkeypatch):
+    # The tests' check of types wraps constructors in one of any arguments, which aeon would refuse.
+    monkeypatch.setattr(adapter, "__init__", inspect.unwrap(adapter.__init__))
     results = check_estimator(adapter)
     assert len(results) > 15
     assert {name: words for name, words in results.items() if words != "PASSED"} == {}
