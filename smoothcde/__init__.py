@@ -1,6 +1,7 @@
 """Neural controlled differential equations on smooth control paths."""
 
 from smoothcde.data import ChannelScaler, load_uea
+from smoothcde.estimators import CDEClassifier, CDERegressor, Predictor
 from smoothcde.explain import Explanation, explain
 from smoothcde.models import (
     MODELS,
@@ -51,12 +52,15 @@ from smoothcde.solve import (
     Term,
     integrate,
 )
+from smoothcde.storage import ModelFileError
 
 __version__ = "0.1.0"
 
 __all__ = [
     "MODELS",
     "ODERNN",
+    "CDEClassifier",
+    "CDERegressor",
     "ChannelScaler",
     "ControlTerm",
     "ExactGPPath",
@@ -73,12 +77,14 @@ __all__ = [
     "LogODETerm",
     "LogSignaturePath",
     "MambaModel",
+    "ModelFileError",
     "MultiViewCDE",
     "NaturalCubicPath",
     "NeuralCDE",
     "ODETerm",
     "Outcome",
     "Path",
+    "Predictor",
     "RectilinearPath",
     "RevIN",
     "Rows",
