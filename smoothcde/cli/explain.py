@@ -46,7 +46,7 @@ def explain(
         if unknown := [name for name in chosen if name not in set(present)]:
             known = listed(present)
             raise TableError(f"there is no series {listed(unknown)} in '{table}'; column {id!r} holds {known}")
-        found = remembered.series(frame.loc[column_of(frame, id).isin(chosen)], static, teller, chosen)
+        found = remembered.series(frame, static, teller, chosen)
         truth = None
         if labels is not None:
             truth = read_labels(labels, id, remembered.targets).iloc[:, 0].reindex(chosen).tolist()
