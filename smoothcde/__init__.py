@@ -50,7 +50,9 @@ from smoothcde.solve import (
     SolverOptions,
     Status,
     Term,
+    bandwidth_for,
     integrate,
+    predict_cost,
 )
 from smoothcde.storage import ModelFileError
 
@@ -99,6 +101,7 @@ __all__ = [
     "Status",
     "Term",
     "TimePath",
+    "bandwidth_for",
     "build_model",
     "diversity_penalty",
     "explain",
@@ -109,5 +112,6 @@ __all__ = [
     "load_uea",
     "matching_hidden",
     "parameter_count",
+    "predict_cost",
     "silverman",
 ]
