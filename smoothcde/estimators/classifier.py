@@ -51,7 +51,8 @@ class CDEClassifier(ClassifierMixin, CDEEstimator):
         hidden: units of the state of each view, and of every hidden layer; None for 64 (128 in the paper's recipes).
         bandwidths: smoothness as fractions of the longest training window, one per view; None for the recipe's, or
             0.1, 0.2, 0.4, 1.4 (0.2 for models with one path).
-        noise: sigma of Gaussian process paths, in units of a standardised channel; None for the recipe's, or 0.01.
+        noise: sigma of Gaussian process paths, in units of a standardised channel; None for the recipe's, or
+            0.01, or 0.1 for series with missing values.
         recipe: a name of `smoothcde.training.RECIPES`, or a `Recipe`.
         epochs: passes over the series. None for the recipe's; "tuned" then passes over small sets more often, so as to
             take 300 steps.
