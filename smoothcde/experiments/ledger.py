@@ -1,10 +1,11 @@
 """Results on disk, each written as it is known, so that a run that was stopped goes on where it was."""
 
 import json
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+
+from smoothcde.storage import replace_file
 
 
 class Ledger:
@@ -41,7 +42,5 @@ class Ledger:
         if self._file is None:
             return
         self._file.parent.mkdir(parents=True, exist_ok=True)
-        # Written beside and moved over, so that whoever stops the run leaves the old file or the new one, never half.
-        beside = self._file.with_name(self._file.name + ".new")
-        beside.write_text(json.dumps({"results": self._lines}, indent=1) + "\n")
-        os.replace(beside, self._file)
+        # Whoever stops the run leaves the old file or the new one, never half of one.
+        replace_file(self._file, (json.dumps({"results": self._lines}, indent=1) + "\n").encode())

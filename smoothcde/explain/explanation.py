@@ -11,8 +11,8 @@ from matplotlib.figure import Figure
 from smoothcde.explain.answer import SeriesExplanation
 from smoothcde.explain.page import render_page
 from smoothcde.explain.times import moment_text
-from smoothcde.explain.writing import write_text
 from smoothcde.plots import draw_portrait
+from smoothcde.storage import replace_file
 
 FIRST_CHANNELS = 4
 """Channels that are drawn until the user picks others."""
@@ -72,7 +72,13 @@ class Explanation:
 
     def save(self, file: str | PathLike[str]) -> Path:
         """Write the page, whole or not at all; its path is returned."""
-        return write_text(Path(file), self.html())
+        target = Path(file)
+        if target.is_dir():
+            place = target / "page.html"
+            raise IsADirectoryError(f"'{target}' is a directory; give the name of a file, such as '{place}'")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        replace_file(target, self.html().encode())
+        return target
 
     def figures(self, channels: Sequence[str] | None = None) -> dict[Hashable, Figure]:
         """A matplotlib figure per series.

@@ -1,6 +1,7 @@
 """Model directories: safetensors and JSON with checksums, written whole or not at all, never pickle."""
 
+from smoothcde.storage.atomic import replace_file
 from smoothcde.storage.directory import FORMAT_VERSION, Contents, read_directory, write_directory
 from smoothcde.storage.errors import ModelFileError
 
-__all__ = ["FORMAT_VERSION", "Contents", "ModelFileError", "read_directory", "write_directory"]
+__all__ = ["FORMAT_VERSION", "Contents", "ModelFileError", "read_directory", "replace_file", "write_directory"]

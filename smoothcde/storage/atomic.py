@@ -1,4 +1,4 @@
-"""Directories that appear whole or not at all."""
+"""Files and directories that appear whole or not at all."""
 
 import ctypes
 import os
@@ -8,6 +8,22 @@ from collections.abc import Mapping
 from pathlib import Path
 
 _AT_FDCWD, _RENAME_EXCHANGE = -100, 2
+
+
+def replace_file(target: Path, content: bytes) -> None:
+    """Make `target` a file of these bytes: written beside it, flushed to the disk, and renamed.
+
+    The temporary name is fixed: what a killed process leaves there, the next one overwrites.
+    """
+    fresh = target.with_name(f".{target.name}.tmp")
+    try:
+        with open(fresh, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(fresh, target)
+    finally:
+        fresh.unlink(missing_ok=True)
 
 
 def replace_directory(target: Path, files: Mapping[str, bytes]) -> None:

@@ -6,7 +6,6 @@ header, everything else. One file, because two could disagree after a crash betw
 
 import hashlib
 import json
-import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
@@ -19,6 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from smoothcde.series import SeriesSet
+from smoothcde.storage import replace_file
 from smoothcde.training.errors import CheckpointError
 from smoothcde.training.recipes import Recipe
 
@@ -43,7 +43,7 @@ class Checkpoint:
         """Replace the directory's checkpoint; a crash meanwhile leaves the old one."""
         tensors = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in self.tensors.items()}
         header = {"run": self.run, "state": self.state, "sha256": _digest(tensors)}
-        write_whole(directory / FILE, safetensors.torch.save(tensors, {"smoothcde": json.dumps(header)}))
+        replace_file(directory / FILE, safetensors.torch.save(tensors, {"smoothcde": json.dumps(header)}))
 
     @classmethod
     def load(cls, directory: Path) -> "Checkpoint | None":
@@ -90,19 +90,6 @@ def identity_of(
     identity["weights of the model"] = hashlib.sha256(repr(shapes).encode()).hexdigest()
     identity["objectives"] = f"{type(objective).__name__} {objective.metric}"
     return identity | {f"{name} data": None if part is None else _fingerprint(*part) for name, part in data.items()}
-
-
-def write_whole(target: Path, content: bytes) -> None:
-    """Write a file that appears whole or not at all.
-
-    The temporary name is fixed: what a killed process leaves there, the next one overwrites.
-    """
-    fresh = target.with_name(f".{target.name}.tmp")
-    with open(fresh, "wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(fresh, target)
 
 
 def _fingerprint(series: SeriesSet, targets: np.ndarray, weights: np.ndarray | None) -> str:

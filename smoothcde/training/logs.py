@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-from smoothcde.training.checkpoint import write_whole
+from smoothcde.storage import replace_file
 
 METRICS = "metrics.csv"
 
@@ -31,7 +31,7 @@ def write_metrics(directory: Path, epochs: Sequence[Mapping[str, Any]]) -> None:
     writer = csv.DictWriter(text, names)
     writer.writeheader()
     writer.writerows(epochs)
-    write_whole(directory / METRICS, text.getvalue().encode())
+    replace_file(directory / METRICS, text.getvalue().encode())
 
 
 class TensorBoardLog:
@@ -80,7 +80,7 @@ class MLflowLog:
         self._run = self._client.create_run(experiment, run_name=directory.name).info.run_id
         for key, value in settings.items():
             self._client.log_param(self._run, key, value)
-        write_whole(note, self._run.encode())
+        replace_file(note, self._run.encode())
 
     def epoch(self, row: Mapping[str, Any]) -> None:
         """One metric each, the epoch as its step."""
