@@ -10,14 +10,13 @@ from torch import Tensor
 
 from smoothcde.paths import chebyshev
 from smoothcde.paths.base import Path, positive_per_view, repeat_views, view_weights
+from smoothcde.paths.gp_posterior import on_unit_window, posterior_of
 from smoothcde.series import SeriesBatch
 
 WEIGHT_FLOOR = 1e-5
 """The paper's epsilon: even an observation without any attention keeps this much precision."""
 MOST_NODES = 4_000
 """Nodes per view, beyond which a path is refused: a single system of that size takes 128 MB and seconds."""
-LARGEST_TABLE = 4_000_000
-"""Numbers in a table of products of basis functions, beyond which it costs more memory than it saves time."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -31,7 +30,8 @@ class GPPath(Path):
     with l the Lagrange basis. With A = l at the observations, P = Sigma^-1 (zero where not observed) and G = A^T P A,
     the posterior mean is l(t)^T K_ZZ (I + G K_ZZ)^-1 A^T P x: a polynomial, known by its values at the nodes. The cost
     is O(N r^2), no kernel matrix is factored and no jitter is needed; the solve is in float64 whatever the batch's
-    precision. `ExactGPPath` is the O(N^3) reference.
+    precision. A channel with fewer observations than nodes is solved at the size of its observations instead.
+    `ExactGPPath` is the O(N^3) reference.
 
     ```python
     path = GPPath.fit(series.batch(), bandwidth=2.0, noise=0.01)
@@ -92,15 +92,15 @@ class GPPath(Path):
             )
         mean = torch.as_tensor(prior_mean, dtype=torch.float64, device=batch.device)
 
-        posterior = _Posterior(batch, mean)
+        posterior = posterior_of(batch, mean)
         fitted: list[tuple[Tensor, Tensor | None]] = [(batch.values, None)] * views
         # Views with equally many nodes are one batched system; there are never more groups than views.
         for count in sorted(set(counts)):
             group = [view for view in range(views) if counts[view] == count]
             precision = precision_of(batch, noise[group], None if weights is None else weights[:, group])
             means, covariances = posterior.solve(count, bandwidth[group], scale[group], precision, variance)
-            for view, coefficients, covariance in zip(group, means, covariances, strict=True):
-                fitted[view] = (coefficients, covariance)
+            for place, view in enumerate(group):
+                fitted[view] = (means[place], None if covariances is None else covariances[place])
 
         most = max(counts)
         coefficients = torch.cat([_padded(c, most, dims=1) for c, _ in fitted])
@@ -123,7 +123,7 @@ class GPPath(Path):
         return self.coefficients
 
     def _features(self, t: Tensor) -> Tensor:
-        x = _on_unit_window(t, self.start[:, None], self.end[:, None])
+        x = on_unit_window(t, self.start[:, None], self.end[:, None])
         return chebyshev.features(x.to(self.dtype), self.coefficients.shape[1])
 
     def _evaluate(self, t: Float64[Tensor, "rows moments"]) -> Float[Tensor, "rows moments channels"]:
@@ -144,7 +144,7 @@ class GPPath(Path):
             raise ValueError("this path was fitted without its variance; call GPPath.fit(..., variance=True)")
         times, single = self._times(t)
         times = torch.clamp(times, self.start[:, None], self.end[:, None])
-        x = _on_unit_window(times, self.start[:, None], self.end[:, None])
+        x = on_unit_window(times, self.start[:, None], self.end[:, None])
         basis = chebyshev.features(x, self.covariance.shape[-1])
         spread = torch.einsum("rmi,rcij,rmj->rmc", basis, self.covariance, basis).clamp(min=0.0)
         spread = spread.expand(*spread.shape[:2], self.channels)
@@ -152,82 +152,6 @@ class GPPath(Path):
 
     def _smooth_fields(self) -> list[str]:
         return ["coefficients", "slopes"]
-
-
-class _Posterior:
-    """What all views of a batch share while they are conditioned on it."""
-
-    def __init__(self, batch: SeriesBatch, mean: Tensor):
-        window = batch.end - batch.start
-        x = _on_unit_window(batch.times, batch.start[:, None], batch.end[:, None])
-        # Series on one common grid share their basis and kernel, and what follows is a few large products.
-        self.aligned = len(batch) > 1 and bool((x == x[:1]).all() & (window == window[:1]).all())
-        self.x, self.window = (x[:1], window[:1]) if self.aligned else (x, window)
-        # One system serves all channels observed at the same stamps; otherwise each channel has its own.
-        self.shared = bool((batch.mask == batch.mask[:, :, :1]).all())
-        centred = (batch.values.double() - mean) * batch.mask
-        self.targets = centred[:, None] if self.shared else centred.transpose(1, 2)[..., None]
-
-    def solve(
-        self, count: int, bandwidth: Tensor, scale: Tensor, precision: Tensor, variance: bool
-    ) -> tuple[Sequence[Tensor], Sequence[Tensor | None]]:
-        """Chebyshev coefficients `[n, count, channels]` (and covariance) for each view of a group.
-
-        `precision` is [views, n, 1 or channels, length]: channels that share their stamps share a system.
-        """
-        device = self.x.device
-        precision = precision[:, :, :1] if self.shared else precision
-        to_coefficients = chebyshev.transform(count).to(device)
-        basis = chebyshev.features(self.x, count) @ to_coefficients  # [n or 1, length, count], Lagrange at the stamps
-        node = chebyshev.nodes(count).to(device)
-        distance = (node[:, None] - node) / 2 * self.window[:, None, None]
-        kernel = torch.exp(-0.5 * (distance / bandwidth[:, None, None, None]) ** 2) * scale[:, None, None, None] ** 2
-        kernel = kernel[:, :, None]  # [views, n or 1, 1, count, count]
-        gram, pull = self._sums(basis, precision)
-        system = torch.eye(count, dtype=torch.float64, device=device) + _times(gram, kernel)
-        coefficients = _times(_solve(system, pull).mT, kernel @ to_coefficients.mT).mT
-        coefficients = coefficients.squeeze(2) if self.shared else coefficients.squeeze(-1).mT
-        if not variance:
-            return coefficients.unbind(), [None] * len(coefficients)
-        # K (I + G K)^-1 = ((I + K G)^-1) K, symmetric; no subtraction, so small variances keep their digits.
-        spread = _solve(system.mT, kernel.expand_as(system)).mT
-        return coefficients.unbind(), (to_coefficients @ spread @ to_coefficients.mT).unbind()
-
-    def _sums(self, basis: Tensor, precision: Tensor) -> tuple[Tensor, Tensor]:
-        """A^T P A and A^T P x, `[views, n, systems, count, count or columns]`."""
-        length, count = basis.shape[1:]
-        if self.aligned and length * count**2 <= LARGEST_TABLE:
-            pairs = (basis[0, :, :, None] * basis[0, :, None, :]).flatten(1)
-            gram = precision.reshape(-1, length) @ pairs
-            pull = (precision[..., None] * self.targets).mT @ basis[0]
-            return gram.view(*precision.shape[:3], count, count), pull.mT
-        weighted = basis.mT[None, :, None] * precision[:, :, :, None, :]
-        return weighted @ basis[None, :, None], weighted @ self.targets[None]
-
-
-def _times(left: Tensor, right: Tensor) -> Tensor:
-    """`left @ right` where all series of a view may share `right`: then it is one product per view."""
-    if right.shape[1] == left.shape[1]:
-        return left @ right
-    return (left.flatten(1, -2) @ right[:, 0, 0]).view(*left.shape[:-1], right.shape[-1])
-
-
-def _solve(systems: Tensor, right: Tensor) -> Tensor:
-    """Solve many systems; large ones on the CPU one by one.
-
-    Once `torch.set_num_threads` was called, MKL's batched LU of matrices larger than about 150 fails or never returns
-    (pytorch issue 142815). A matrix of that size keeps the cores busy by itself.
-    """
-    if systems.device.type != "cpu" or systems.shape[-1] <= 100:
-        return torch.linalg.solve(systems, right)
-    pairs = zip(systems.flatten(0, -3), right.flatten(0, -3), strict=True)
-    return torch.stack([torch.linalg.solve(system, side) for system, side in pairs]).view_as(right)
-
-
-def _on_unit_window(t: Tensor, start: Tensor, end: Tensor) -> Tensor:
-    """Times as positions in [-1, 1]; a window without extent is all at -1."""
-    window = end - start
-    return 2 * (t - start) / torch.where(window > 0, window, 1.0) - 1
 
 
 def precision_of(

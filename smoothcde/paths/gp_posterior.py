@@ -1,0 +1,199 @@
+"""Many Gaussian processes conditioned at once: posterior means as Chebyshev coefficients over each row's window."""
+
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Bool, Float64, Int
+from torch import Tensor
+
+from smoothcde.paths import chebyshev
+from smoothcde.series import SeriesBatch
+
+LARGEST_TABLE = 4_000_000
+"""Numbers in a table of products of basis functions, beyond which it costs more memory than it saves time."""
+
+
+class Posterior:
+    """Series whose channels were all observed at the same stamps, so that one system serves every channel.
+
+    The mean is found in whichever space is smaller: of the nodes, in time linear in the observations, or of the
+    observations, where there are fewer of them than nodes.
+
+    Args:
+        x: stamps as positions in [-1, 1].
+        window: lengths of the windows.
+        targets: the observations less the prior mean, 0 where there is none.
+    """
+
+    def __init__(
+        self,
+        x: Float64[Tensor, "rows length"],
+        window: Float64[Tensor, "rows"],
+        targets: Float64[Tensor, "rows length columns"],
+    ):
+        # Series on one common grid share their basis and kernel, and what follows is a few large products.
+        self.aligned = len(x) > 1 and bool((x == x[:1]).all() & (window == window[:1]).all())
+        self.x, self.window = (x[:1], window[:1]) if self.aligned else (x, window)
+        self.targets = targets
+
+    def solve(
+        self,
+        count: int,
+        bandwidth: Float64[Tensor, "views"],
+        scale: Float64[Tensor, "views"],
+        precision: Float64[Tensor, "views rows own length"],
+        variance: bool,
+    ) -> tuple[Float64[Tensor, "views rows count columns"], Float64[Tensor, "views rows 1 count count"] | None]:
+        """Chebyshev coefficients of the mean, and if asked for the covariance of the node values, as a form in them.
+
+        `precision` is 1 / Sigma, zero where nothing was observed, and the same for all channels.
+        """
+        precision = precision[:, :, 0]
+        if self.aligned or self.x.shape[1] >= count:
+            return self._by_nodes(count, bandwidth, scale, precision, variance)
+        spread = self._by_nodes(count, bandwidth, scale, precision, variance)[1] if variance else None
+        return self._by_observations(count, bandwidth, scale, precision), spread
+
+    def _by_nodes(self, count: int, bandwidth: Tensor, scale: Tensor, precision: Tensor, variance: bool):
+        device = self.x.device
+        to_coefficients = chebyshev.transform(count).to(device)
+        basis = chebyshev.features(self.x, count) @ to_coefficients  # [rows or 1, length, count], Lagrange at stamps
+        node = chebyshev.nodes(count).to(device)
+        kernel = self._kernel(node[:, None] - node, bandwidth, scale)  # [views, rows or 1, count, count]
+        gram, pull = self._sums(basis, precision)
+        system = torch.eye(count, dtype=torch.float64, device=device) + _times(gram, kernel)
+        coefficients = _times(_solve(system, pull).mT, kernel @ to_coefficients.mT).mT
+        if not variance:
+            return coefficients, None
+        # K (I + G K)^-1 = ((I + K G)^-1) K, symmetric; no subtraction, so small variances keep their digits.
+        spread = _solve(system.mT, kernel.expand_as(system)).mT
+        return coefficients, (to_coefficients @ spread @ to_coefficients.mT)[:, :, None]
+
+    def _sums(self, basis: Tensor, precision: Tensor) -> tuple[Tensor, Tensor]:
+        """A^T P A and A^T P x, `[views, rows, count, count or columns]`."""
+        length, count = basis.shape[1:]
+        if self.aligned and length * count**2 <= LARGEST_TABLE:
+            pairs = (basis[0, :, :, None] * basis[0, :, None, :]).flatten(1)
+            gram = precision.reshape(-1, length) @ pairs
+            pull = (precision[..., None] * self.targets).mT @ basis[0]
+            return gram.view(*precision.shape[:2], count, count), pull.mT
+        weighted = basis.mT * precision[:, :, None, :]
+        return weighted @ basis, weighted @ self.targets
+
+    def _by_observations(self, count: int, bandwidth: Tensor, scale: Tensor, precision: Tensor) -> Tensor:
+        """k(Z, o) (K_oo + Sigma)^-1 x as P^1/2 (I + P^1/2 K_oo P^1/2)^-1 P^1/2 x: nothing is divided by."""
+        device = self.x.device
+        seen = precision > 0
+        root = torch.where(seen, precision, 1.0).sqrt() * seen  # the square root has no gradient at zero
+        among = self._kernel(self.x[:, :, None] - self.x[:, None, :], bandwidth, scale)
+        system = root[..., :, None] * among * root[..., None, :] + torch.eye(
+            self.x.shape[1], dtype=torch.float64, device=device
+        )
+        dual = root[..., None] * _solve(system, root[..., None] * self.targets)
+        node = chebyshev.nodes(count).to(device)
+        towards = self._kernel(node[:, None] - self.x[:, None, :], bandwidth, scale)
+        return chebyshev.transform(count).to(device) @ (towards @ dual)
+
+    def _kernel(self, apart: Tensor, bandwidth: Tensor, scale: Tensor) -> Tensor:
+        """The kernel at positions in [-1, 1] that are `apart`, `[views, rows or 1, ...]`."""
+        relative = self.window[:, None, None] / 2 / bandwidth[:, None, None, None]
+        return torch.exp(-0.5 * (apart * relative) ** 2) * scale[:, None, None, None] ** 2
+
+
+class _Bucket(NamedTuple):
+    """Channels of series with about equally many observations, each packed to the front of its row."""
+
+    systems: Int[Tensor, "systems"]
+    stamps: Int[Tensor, "systems packed"]
+    posterior: Posterior
+
+
+class PackedPosterior:
+    """Channels with stamps of their own: a system each, no larger than what was observed.
+
+    Clinical tables have many stamps and few values at each. The channels of all series are sorted into buckets of up to
+    1, 2, 4, 8, ... observations, so that one with five of them is not solved at the size of one with a hundred.
+
+    Args:
+        x: stamps as positions in [-1, 1].
+        window: lengths of the windows.
+        targets: the observations less the prior mean, 0 where there is none.
+        mask: what was observed.
+    """
+
+    def __init__(
+        self,
+        x: Float64[Tensor, "n length"],
+        window: Float64[Tensor, "n"],
+        targets: Float64[Tensor, "n length channels"],
+        mask: Bool[Tensor, "n length channels"],
+    ):
+        n, length, channels = mask.shape
+        self.shape = (n, channels)
+        seen, values = mask.mT.flatten(0, 1), targets.mT.flatten(0, 1)
+        series = torch.arange(n, device=mask.device).repeat_interleave(channels)
+        observed_first = torch.argsort((~seen).to(torch.uint8), dim=1, stable=True)
+        found = seen.sum(dim=1)
+        self.buckets: list[_Bucket] = []
+        fewest, most = 0, 1
+        while fewest <= length:
+            systems = torch.nonzero((found >= fewest) & (found <= most))[:, 0]
+            if len(systems):
+                stamps, of = observed_first[systems, :most], series[systems]
+                posterior = Posterior(x[of[:, None], stamps], window[of], values[systems].gather(1, stamps)[..., None])
+                self.buckets.append(_Bucket(systems, stamps, posterior))
+            fewest, most = most + 1, 2 * most
+
+    def solve(
+        self,
+        count: int,
+        bandwidth: Float64[Tensor, "views"],
+        scale: Float64[Tensor, "views"],
+        precision: Float64[Tensor, "views n channels length"],
+        variance: bool,
+    ) -> tuple[Float64[Tensor, "views n count channels"], Float64[Tensor, "views n channels count count"] | None]:
+        """As `Posterior.solve`, with a covariance per channel."""
+        by_system = precision.flatten(1, 2)
+        means, spreads = [], []
+        for systems, stamps, posterior in self.buckets:
+            own = by_system[:, systems].gather(2, stamps.expand(len(by_system), -1, -1))
+            mean, spread = posterior.solve(count, bandwidth, scale, own[:, :, None], variance)
+            means.append(mean[..., 0])
+            spreads.append(spread)
+        order = torch.argsort(torch.cat([bucket.systems for bucket in self.buckets]))
+        coefficients = torch.cat(means, dim=1)[:, order].unflatten(1, self.shape).mT
+        return coefficients, torch.cat(spreads, dim=1)[:, order, 0].unflatten(1, self.shape) if variance else None
+
+
+def posterior_of(batch: SeriesBatch, mean: Tensor) -> Posterior | PackedPosterior:
+    """What to condition on: the batch, its values counted from the prior mean."""
+    x = on_unit_window(batch.times, batch.start[:, None], batch.end[:, None])
+    window, targets = batch.end - batch.start, (batch.values.double() - mean) * batch.mask
+    if bool((batch.mask == batch.mask[:, :, :1]).all()):
+        return Posterior(x, window, targets)
+    return PackedPosterior(x, window, targets, batch.mask)
+
+
+def on_unit_window(t: Tensor, start: Tensor, end: Tensor) -> Tensor:
+    """Times as positions in [-1, 1]; a window without extent is all at -1."""
+    window = end - start
+    return 2 * (t - start) / torch.where(window > 0, window, 1.0) - 1
+
+
+def _times(left: Tensor, right: Tensor) -> Tensor:
+    """`left @ right` where all rows of a view may share `right`: then it is one product per view."""
+    if right.shape[1] == left.shape[1]:
+        return left @ right
+    return (left.flatten(1, -2) @ right[:, 0]).view(*left.shape[:-1], right.shape[-1])
+
+
+def _solve(systems: Tensor, right: Tensor) -> Tensor:
+    """Solve many systems; large ones on the CPU one by one.
+
+    Once `torch.set_num_threads` was called, MKL's batched LU of matrices larger than about 150 fails or never returns
+    (pytorch issue 142815). A matrix of that size keeps the cores busy by itself.
+    """
+    if systems.device.type != "cpu" or systems.shape[-1] <= 100:
+        return torch.linalg.solve(systems, right)
+    pairs = zip(systems.flatten(0, -3), right.flatten(0, -3), strict=True)
+    return torch.stack([torch.linalg.solve(system, side) for system, side in pairs]).view_as(right)
