@@ -5,12 +5,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-import aeon.datasets
 import numpy as np
 import pandas as pd
 
 from smoothcde.data.physionet import FOLDER, PAGE, read_physionet2012
-from smoothcde.data.uea import load_uea
+from smoothcde.data.uea import inside_aeon, load_uea
 from smoothcde.series.frames import column_of
 
 ARCHIVE = "https://www.timeseriesclassification.com"
@@ -45,7 +44,7 @@ class KnownData:
         """Where they are looked for, in this order."""
         root = os.environ.get("SMOOTHCDE_DATA")
         own = [Path(root) / self.place] if root is not None else []
-        return own + ([Path(aeon.datasets.__file__).parent / "data" / self.name] if self.source == WITH_AEON else [])
+        return own + ([inside_aeon(self.name)] if self.source == WITH_AEON else [])
 
     def tables(self, duplicates: str) -> Iterator[tuple[str, pd.DataFrame, str]]:
         """Tables as `smoothcde fit` reads them: the name of each, the table, and a sentence on it."""

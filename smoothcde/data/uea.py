@@ -1,12 +1,11 @@
 """The UEA archive of multivariate series classification, through aeon's reader."""
 
 import os
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal
 
-import aeon.datasets
 import numpy as np
-from aeon.datasets import load_from_ts_file
 
 from smoothcde.series import SeriesSet
 
@@ -33,7 +32,7 @@ def load_uea(name: str, split: Split = "train") -> tuple[SeriesSet, np.ndarray]:
 
 
 def _folder(name: str) -> Path:
-    places = [Path(aeon.datasets.__file__).parent / "data" / name]
+    places = [inside_aeon(name)]
     if root := os.environ.get("SMOOTHCDE_DATA"):
         places.insert(0, Path(root) / "UEA" / name)
     for place in places:
@@ -46,6 +45,16 @@ def _folder(name: str) -> Path:
     )
 
 
+def inside_aeon(name: str) -> Path:
+    """Where aeon's package keeps a data set, if it comes with it; found without importing aeon, which is slow."""
+    package = find_spec("aeon")
+    assert package is not None
+    assert package.origin is not None
+    return Path(package.origin).parent / "datasets" / "data" / name
+
+
 def _read(file: Path) -> tuple[list[np.ndarray], np.ndarray]:
+    from aeon.datasets import load_from_ts_file  # slow to import
+
     series, labels = load_from_ts_file(str(file))[:2]
     return list(series), np.asarray(labels)

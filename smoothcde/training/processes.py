@@ -1,12 +1,15 @@
 """Processes and devices: one, or as many as torchrun or `fabric run` started."""
 
 import os
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
-from lightning_fabric import Fabric
-from lightning_fabric.strategies.ddp import DDPStrategy
+
+if TYPE_CHECKING:
+    from lightning_fabric import Fabric
+else:
+    Fabric = Any  # importing it takes seconds, and most commands never train
 
 
 def make_fabric(device: str | torch.device = "auto", precision: str = "32-true") -> Fabric:
@@ -18,6 +21,9 @@ def make_fabric(device: str | torch.device = "auto", precision: str = "32-true")
         device: "cpu", "cuda", "cuda:1", ... or "auto": a GPU if there is one. `fabric run` decides itself.
         precision: as in `Recipe`.
     """
+    from lightning_fabric import Fabric
+    from lightning_fabric.strategies.ddp import DDPStrategy
+
     kind, _, index = str(device).partition(":")
     settings: dict[str, Any] = {"accelerator": kind, "devices": [int(index)] if index else 1, "precision": precision}
     started = os.environ.get("LT_CLI_USED") == "1"

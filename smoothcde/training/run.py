@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from lightning_fabric import Fabric
 from torch import Tensor, nn
 
 from smoothcde.models import SeriesModel
@@ -22,7 +21,7 @@ from smoothcde.training.checkpoint import Checkpoint
 from smoothcde.training.errors import TrainingError
 from smoothcde.training.hiding import hide_stamps
 from smoothcde.training.objectives import Objective
-from smoothcde.training.processes import share_of
+from smoothcde.training.processes import Fabric, share_of
 from smoothcde.training.recipes import Recipe
 from smoothcde.training.record import TrainingRecord
 

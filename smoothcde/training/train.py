@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from lightning_fabric import Fabric
 from rich.console import Console
 
 from smoothcde.models import SeriesModel
@@ -17,7 +16,7 @@ from smoothcde.series import SeriesSet
 from smoothcde.training.checkpoint import Checkpoint, identity_of
 from smoothcde.training.logs import LOGGERS, Log, check_loggers, write_metrics
 from smoothcde.training.objectives import Objective
-from smoothcde.training.processes import make_fabric
+from smoothcde.training.processes import Fabric, make_fabric
 from smoothcde.training.progress import ProgressBar
 from smoothcde.training.recipes import Recipe
 from smoothcde.training.record import TrainingRecord
