@@ -138,7 +138,10 @@ def two(together):
 
 def assert_close(one, two, tolerance):
     np.testing.assert_allclose(one[0], two[0], rtol=0, atol=tolerance)
-    np.testing.assert_allclose(one[1], two[1], rtol=1e-2)
+    (losses, nfe), (other_losses, other_nfe) = np.transpose(one[1]), np.transpose(two[1])
+    np.testing.assert_allclose(losses, other_losses, rtol=1e-2)
+    # Now and then rounding takes one of the rows over the edge of acceptance: a step more or less in one of eight.
+    np.testing.assert_allclose(nfe, other_nfe, rtol=0, atol=1.0)
     for name, value in one[2].items():
         np.testing.assert_allclose(value, two[2][name], rtol=0, atol=100 * tolerance, err_msg=name)
 
