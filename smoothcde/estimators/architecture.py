@@ -11,7 +11,9 @@ from smoothcde.training import Recipe
 
 VIEWS = (0.1, 0.2, 0.4, 1.4)
 """Bandwidths of models with several views: from details to little more than the trend."""
-HIDDEN, PAPER_HIDDEN = 64, 128
+HIDDEN, PAPER_HIDDEN, LEAST_HIDDEN = 64, 128, 16
+LARGEST_MATRIX = 2048
+"""Entries of a field's matrix, hidden x channels, that the usual size may have: beyond, fewer units are taken."""
 SPARSE_NOISE = 0.1
 """Sigma of Gaussian process paths of series with missing values."""
 _SINGLE_PATHS = ("linear", "rectilinear", "hermite", "cubic", "smoothing-spline", "kernel", "gp")
@@ -30,10 +32,11 @@ def architecture_of(
 ) -> dict[str, Any]:
     """Arguments for `build_model`, as plain numbers and text.
 
-    What stands further down counts more: what the series call for, the recipe's settings, the user's. Series with
-    missing values get channels that count observations, and paths that keep more distance from each of them; an encoder
-    that sees what was observed and when is given to these and to series with uneven stamps. All of it is fixed here,
-    from the training series, and not by later batches.
+    What stands further down counts more: what the series call for, the recipe's settings, the user's. Many channels get
+    fewer hidden units, since a field has a number for each pair of them. Series with missing values get channels that
+    count observations, and paths that keep more distance from each of them; an encoder that sees what was observed and
+    when is given to these and to series with uneven stamps. All of it is fixed here, from the training series, and not
+    by later batches.
 
     Args:
         name: of the model.
@@ -48,7 +51,7 @@ def architecture_of(
         raise ValueError(f"model is {name!r}; use any of: {', '.join(map(repr, MODELS))}")
     several = name.startswith("mv")
     settings: dict[str, Any] = {"bandwidths": VIEWS if several else VIEWS[1:2]}
-    settings |= {"hidden": PAPER_HIDDEN} if plain else {"hidden": HIDDEN, **_suited_to(series, name)}
+    settings |= {"hidden": PAPER_HIDDEN} if plain else _suited_to(series, name)
     recommended = dict(recipe.model)
     if "bandwidths" in recommended and not several:
         recommended["bandwidths"] = recommended["bandwidths"][:1]
@@ -64,7 +67,7 @@ def architecture_of(
 
 
 def _suited_to(series: SeriesSet, name: str) -> dict[str, Any]:
-    settings: dict[str, Any] = {}
+    settings: dict[str, Any] = {"hidden": HIDDEN}
     if name in (*_SINGLE_PATHS, *_SIGNATURES) or name.startswith("mv"):
         # Without it an equation driven by a path cannot know how fast things went.
         settings["time_channel"] = True
@@ -79,6 +82,9 @@ def _suited_to(series: SeriesSet, name: str) -> dict[str, Any]:
         settings["noise"] = SPARSE_NOISE
     if name.startswith("mv") and (missing or _uneven(series)):
         settings["encoder_inputs"] = "values+mask+gap"
+    if "time_channel" in settings:
+        channels = series.channels * (1 + settings.get("count_channels", False)) + 1
+        settings["hidden"] = min(HIDDEN, max(LEAST_HIDDEN, LARGEST_MATRIX // channels // 8 * 8))
     return settings
 
 

@@ -13,7 +13,8 @@ from toy_series import QUICK, irregular, quick_classifier, slopes
 
 from smoothcde import MODELS, SeriesSet
 from smoothcde.estimators import CDEClassifier
-from smoothcde.training import Recipe
+from smoothcde.estimators.architecture import architecture_of
+from smoothcde.training import RECIPES, Recipe
 
 LABELS = np.array(["down", "flat", "up"])
 
@@ -63,6 +64,14 @@ def test_missing_values_and_uneven_stamps_shape_the_model_at_fit():
     found = quick_classifier("mvc-gp", epochs=1, bandwidths=(0.5,)).fit(uneven, slope).predictor_.architecture
     assert found["encoder_inputs"] == "values+mask+gap"
     assert "count_channels" not in found
+
+
+@pytest.mark.parametrize(("channels", "expected"), [(3, 64), (31, 64), (74, 24), (960, 16)])
+def test_many_channels_get_fewer_hidden_units(channels, expected):
+    series = SeriesSet.from_arrays(np.zeros((2, channels, 5)))
+    assert architecture_of("mvc-gp", series, 2, RECIPES["tuned"], {}, None)["hidden"] == expected
+    assert architecture_of("mvc-gp", series, 2, RECIPES["tuned"], {"hidden": 48}, None)["hidden"] == 48
+    assert architecture_of("gru", series, 2, RECIPES["tuned"], {}, None)["hidden"] == 64
 
 
 def test_a_paper_recipe_brings_the_papers_model():
