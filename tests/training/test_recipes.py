@@ -29,8 +29,8 @@ def test_the_papers_settings(name):
     assert recipe.clip is None
 
 
-def test_every_recipe_is_the_papers_or_tuned():
-    assert set(RECIPES) == {"tuned", *APPENDIX}
+def test_every_recipe_is_the_papers_or_for_data_of_ones_own():
+    assert set(RECIPES) == {"tuned", "forecast", *APPENDIX}
 
 
 @pytest.mark.parametrize("name", RECIPES)
