@@ -65,7 +65,9 @@ class ForecastModel(SeriesModel):
         if self.independent:
             raw = raw.unflatten(0, (len(batch), self.channels)).mT
         forecast = raw.reshape(len(batch), self.levels, self.horizon, self.channels)
-        return replace(outcome, outputs=self._denormalised(forecast, scale).flatten(1))
+        # Attention of channels read one by one is not that of the batch's series.
+        attention = None if self.independent else outcome.attention
+        return replace(outcome, outputs=self._denormalised(forecast, scale).flatten(1), attention=attention)
 
     def views(self, batch: SeriesBatch, outcome: Outcome, moments: Tensor) -> Float[Tensor, "views n moments channels"]:
         """The encoder's paths at moments since each window's start, in the units of the batch."""
