@@ -152,7 +152,7 @@ def forecast(
         judged = _judged(forecaster, series, saved, teller) if backtest else None
         answers = _table_of(found, layout, named, dates)
         if plot is not None:
-            _draw(forecaster, series, dates, plot)
+            _draw(forecaster, series, dates, f"Series {series.ids[0]}" if named else None, plot)
             teller.say(f"picture of series {series.ids[0]} written to '{plot}'" if named else f"picture in '{plot}'")
         _report(answers, judged, out, teller)
 
@@ -231,13 +231,13 @@ def _table_of(found: Forecast, layout: TableLayout, named: bool, dates: bool) ->
     return answers if named else answers.drop(columns=layout.id)
 
 
-def _draw(forecaster: CDEForecaster, series: SeriesSet, dates: bool, file: Path) -> None:
+def _draw(forecaster: CDEForecaster, series: SeriesSet, dates: bool, title: str | None, file: Path) -> None:
     from smoothcde.plots import plot_forecast
 
     kind = file.suffix.lstrip(".").lower()
     if kind not in ("png", "pdf", "svg"):
         raise TableError(f"--plot is '{file}'; name a .png, .pdf or .svg file")
-    figure = plot_forecast(forecaster.predictor_, series, dates=dates)
+    figure = plot_forecast(forecaster.predictor_, series, dates=dates, title=title)
     write_whole(file, lambda part: figure.savefig(part, dpi=150, format=kind))
 
 

@@ -42,7 +42,7 @@ def plot_forecast(
     forecast = predictor.forecast(one)
     rolling, origin = predictor.rolling, float(one.end[0])
     chosen = range(min(len(predictor.channel_names), SHOWN)) if channels is None else channels
-    moments, views, names = _views(predictor, one)
+    moments, views, names = _views(predictor, one, dates)
     clock = Clock(0.0, dates)
     figure = Figure(figsize=(8.5, 1.0 + 2.1 * len(chosen)), layout="constrained")
     axes = np.atleast_1d(figure.subplots(len(chosen), 1, sharex=True))
@@ -68,11 +68,12 @@ def plot_forecast(
         axis.spines[["top", "right"]].set_visible(False)
     axes[0].legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False, fontsize=8)
     clock.label(axes[-1])
-    figure.suptitle(title or plain_text(f"series {one.ids[0]}"), fontsize=11)
+    if title:
+        figure.suptitle(plain_text(title), fontsize=11)
     return figure
 
 
-def _views(predictor: ForecastPredictor, one: SeriesSet) -> tuple[np.ndarray, np.ndarray, list[str]]:
+def _views(predictor: ForecastPredictor, one: SeriesSet, dates: bool) -> tuple[np.ndarray, np.ndarray, list[str]]:
     """Moments of the context, the path of each view at them in the series' own units, and what to call it."""
     batch, outcome = predictor.solve(one)
     since = torch.linspace(0.0, float(batch.end[0]), MOMENTS, dtype=torch.float64)
@@ -82,5 +83,8 @@ def _views(predictor: ForecastPredictor, one: SeriesSet) -> tuple[np.ndarray, np
     with torch.no_grad():
         paths = predictor.model.views(batch, outcome, since)[:, 0].double().cpu().numpy()
     scale = predictor.scaler
-    names = [name if h is None else f"{name}, bandwidth {h:.3g}" for name, h in view_names(predictor.model.encoder)]
+    names = [
+        name if h is None else f"{name}, bandwidth {f'{h / 3600:.3g} h' if dates else f'{h:.3g}'}"
+        for name, h in view_names(predictor.model.encoder)
+    ]
     return moments, paths * scale.scale + scale.mean, names
