@@ -102,6 +102,7 @@ def test_constant_is_constant():
         ({"epochs": 0}, "epochs is 0; give a whole number of at least 1"),
         ({"batch_size": -1}, "batch_size is -1; give a whole number of at least 1"),
         ({"seed": -1}, "seed is -1; give a whole number of at least 0"),
+        ({"epoch_size": 0}, "epoch_size is 0; give at least one series, or None for all of them"),
         ({"learning_rate": 0.0}, "learning_rate is 0.0; give a number above 0"),
         ({"learning_rate": float("nan")}, "learning_rate is nan; give a number above 0"),
         ({"weight_decay": -0.1}, "weight_decay is -0.1; give 0 or a small number above"),
