@@ -19,6 +19,7 @@ from smoothcde.estimators.documents import (
     versions,
 )
 from smoothcde.estimators.forecast import Forecast
+from smoothcde.estimators.forecast_windows import observed
 from smoothcde.evaluation.forecasting import Backtest, ForecastTally
 from smoothcde.models import ForecastModel, Outcome, build_forecaster
 from smoothcde.series import Rolling, SeriesBatch, SeriesSet
@@ -64,7 +65,7 @@ class ForecastPredictor:
         """The horizon after the end of each series' window, from what was observed in the context before it."""
         series = self.prepare(series)
         histories = self.rolling.histories(series, np.arange(len(series)), series.end)
-        if empty := [f"{series.ids[i]!r}" for i in np.flatnonzero(~_observed(histories))]:
+        if empty := [f"{series.ids[i]!r}" for i in np.flatnonzero(~observed(histories))]:
             rolling = self.rolling
             raise ValueError(
                 f"no observation of series {listed(empty)} in the {rolling.context} steps of {rolling.step:.6g} before "
@@ -110,7 +111,7 @@ class ForecastPredictor:
             part = slice(begin, begin + BATCH_SIZE)
             histories = self.rolling.histories(series, owner[part], moments[part])
             futures = self.rolling.futures(judge, owner[part], moments[part])
-            usable = _observed(histories) & np.isfinite(futures).any(axis=(1, 2))
+            usable = observed(histories) & np.isfinite(futures).any(axis=(1, 2))
             if not usable.any():
                 continue
             judged += int(usable.sum())
@@ -232,10 +233,3 @@ def _last_value(predictor: ForecastPredictor) -> ForecastModel | None:
     like = next(predictor.model.parameters())
     settings = {**linear_baseline(predictor.architecture), "name": LAST, "levels": 1}
     return build_forecaster(**settings).to(like.device, like.dtype)
-
-
-def _observed(histories: SeriesSet) -> np.ndarray:
-    """Which histories hold any observation."""
-    owner = np.repeat(np.arange(len(histories)), histories.lengths)
-    seen = np.isfinite(histories.values).any(axis=1)
-    return np.bincount(owner[seen], minlength=len(histories)) > 0

@@ -16,6 +16,7 @@ from smoothcde.data import ChannelScaler
 from smoothcde.estimators.architecture import architecture_of
 from smoothcde.estimators.forecast import Forecast
 from smoothcde.estimators.forecast_predictor import LAST, LINEAR, ForecastPredictor, linear_baseline
+from smoothcde.estimators.forecast_windows import Windows, examples_of, naive_error, thinned, windows_of
 from smoothcde.estimators.inputs import joined
 from smoothcde.estimators.parameters import RecipeParameters
 from smoothcde.evaluation.forecasting import Backtest
@@ -24,11 +25,6 @@ from smoothcde.models.forecast import BASELINES
 from smoothcde.series import Rolling, SeriesSet
 from smoothcde.storage import ModelFileError
 from smoothcde.training import ForecastError, Recipe, train
-
-MOST_VALIDATION = 2048
-"""Windows that pick the best epoch, spread evenly over all there are: neighbours hardly differ."""
-
-Windows = tuple[SeriesSet, np.ndarray]
 
 
 class CDEForecaster(RecipeParameters):
@@ -156,20 +152,20 @@ class CDEForecaster(RecipeParameters):
         step = series.median_step if self.step is None else float(self.step)
         rolling = Rolling(self.context, self.horizon, step)
         series, held = self._split(series, validation, rolling)
-        training = _windows(series, rolling, self.stride)
+        training = windows_of(series, rolling, self.stride)
         if training is None:
             raise ValueError(
                 f"no series spans {self.context} + {self.horizon} steps of {step:.6g} with observations in both; "
                 "give longer series, or a shorter context, horizon or step"
             )
         if held is not None:
-            held = _thinned(held, MOST_VALIDATION)
+            held = thinned(held)
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         recipe = replace(self._recipe(len(training[0])), seed=seed, select="loss")
         predictor = self._built(series, rolling, training[0], recipe)
         scaler, quantiles = predictor.scaler, predictor.quantiles
         folder = None if self.directory is None else Path(self.directory)
-        (histories, targets, weights), others = _examples(training, scaler), held and _examples(held, scaler)
+        (histories, targets, weights), others = examples_of(training, scaler), held and examples_of(held, scaler)
 
         def trained(model: ForecastModel, name: str, place: Path | None) -> dict[str, Any]:
             if name == LAST:
@@ -277,15 +273,15 @@ class CDEForecaster(RecipeParameters):
     def _split(self, series: SeriesSet, validation: Any, rolling: Rolling) -> tuple[SeriesSet, Windows | None]:
         """What is trained on, and the windows that pick the best epoch."""
         if validation is not None:
-            return series, _windows(_matching(_series_of(validation, None).cropped(), series), rolling, 1)
+            return series, windows_of(_matching(_series_of(validation, None).cropped(), series), rolling, 1)
         if self.validation_fraction == 0:
             return series, None
         cut = series.end - self.validation_fraction * (series.end - series.start)
         earlier = series.with_window(end=cut).cropped()
         # The first of these origins is the cut itself: histories reach back before it, targets do not.
         later = series.with_window(start=np.maximum(cut - (rolling.context - 1) * rolling.step, series.start))
-        held = _windows(later, rolling, 1)
-        if held is None or _windows(earlier, rolling, self.stride) is None:
+        held = windows_of(later, rolling, 1)
+        if held is None or windows_of(earlier, rolling, self.stride) is None:
             warnings.warn(
                 "the series are too short to hold their ends out, so the last epoch is kept; give validation series",
                 stacklevel=3,
@@ -321,7 +317,7 @@ class CDEForecaster(RecipeParameters):
             rolling=rolling,
             scaler=ChannelScaler.fit(series),
             channel_names=series.channel_names,
-            naive=_naive_error(series, rolling.step),
+            naive=naive_error(series, rolling.step),
             quantiles=quantiles,
             baseline=made(linear_baseline(architecture)) if wanted else None,
         )
@@ -343,40 +339,3 @@ def _matching(series: SeriesSet, training: SeriesSet) -> SeriesSet:
     if series.channels != training.channels:
         raise ValueError(f"the validation series have {series.channels} channels, training has {training.channels}")
     return series
-
-
-def _windows(series: SeriesSet, rolling: Rolling, every: int) -> Windows | None:
-    """Histories and targets, where there is something in both; None if there is no such window."""
-    owner, moments = rolling.origins(series, every)
-    histories, futures = rolling.histories(series, owner, moments), rolling.futures(series, owner, moments)
-    counted = np.repeat(np.arange(len(histories)), histories.lengths)
-    seen = np.bincount(counted, np.isfinite(histories.values).any(axis=1), minlength=len(histories)) > 0
-    usable = seen & np.isfinite(futures).any(axis=(1, 2))
-    return (histories[usable], futures[usable]) if usable.any() else None
-
-
-def _thinned(windows: Windows, most: int) -> Windows:
-    count = len(windows[0])
-    kept = np.unique(np.linspace(0, count - 1, min(count, most)).astype(int))
-    return windows[0][kept], windows[1][kept]
-
-
-def _examples(windows: Windows, scaler: ChannelScaler) -> tuple[SeriesSet, np.ndarray, np.ndarray]:
-    """Standardised histories and targets, each window counting by how many targets it has."""
-    histories, futures = windows
-    return (
-        scaler.transform(histories),
-        (futures - scaler.mean) / scaler.scale,
-        np.isfinite(futures).mean(axis=(1, 2)),
-    )
-
-
-def _naive_error(series: SeriesSet, step: float) -> np.ndarray:
-    """Mean absolute difference of values one step apart, per channel; 0 where there are none."""
-    rolling = Rolling(context=1, horizon=2, step=step)
-    # Two steps of a future, rather than a history and a future: both are then read in the same way.
-    owner, moments = rolling.origins(series.with_window(start=series.start - step))
-    pairs = rolling.futures(series, owner, moments)
-    change = np.abs(pairs[:, 1] - pairs[:, 0])
-    seen = np.isfinite(change)
-    return np.where(seen, change, 0.0).sum(axis=0) / np.maximum(seen.sum(axis=0), 1)
