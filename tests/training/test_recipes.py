@@ -54,9 +54,7 @@ def test_recipes_do_not_change():
 
 def test_a_recipe_by_name_with_changes():
     assert recipe_of("paper-uwave", seed=2) == replace(RECIPES["paper-uwave"], seed=2)
-    with pytest.raises(
-        ValueError, match="there is no recipe 'uwave'; use any of: 'tuned', 'forecast', 'paper"
-    ):
+    with pytest.raises(ValueError, match="there is no recipe 'uwave'; use any of: 'tuned', 'forecast', 'paper"):
         recipe_of("uwave")
 
 
