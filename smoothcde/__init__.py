@@ -1,11 +1,13 @@
 """Neural controlled differential equations on smooth control paths."""
 
-from smoothcde.data import ChannelScaler, load_uea
-from smoothcde.estimators import CDEClassifier, CDERegressor, Predictor
+from smoothcde.data import ChannelScaler, load_ett, load_uea
+from smoothcde.estimators import CDEClassifier, CDEForecaster, CDERegressor, Forecast, ForecastPredictor, Predictor
 from smoothcde.explain import Explanation, explain
 from smoothcde.models import (
+    FORECASTERS,
     MODELS,
     ODERNN,
+    ForecastModel,
     GRUDModel,
     GRUModel,
     LinearForecaster,
@@ -16,6 +18,7 @@ from smoothcde.models import (
     Outcome,
     RevIN,
     SeriesModel,
+    build_forecaster,
     build_model,
     diversity_penalty,
     geometric,
@@ -39,7 +42,7 @@ from smoothcde.paths import (
     SmoothingSplinePath,
     TimePath,
 )
-from smoothcde.series import SeriesBatch, SeriesError, SeriesSet
+from smoothcde.series import Rolling, SeriesBatch, SeriesError, SeriesSet
 from smoothcde.solve import (
     ControlTerm,
     LogODETerm,
@@ -59,14 +62,19 @@ from smoothcde.storage import ModelFileError
 __version__ = "0.1.0"
 
 __all__ = [
+    "FORECASTERS",
     "MODELS",
     "ODERNN",
     "CDEClassifier",
+    "CDEForecaster",
     "CDERegressor",
     "ChannelScaler",
     "ControlTerm",
     "ExactGPPath",
     "Explanation",
+    "Forecast",
+    "ForecastModel",
+    "ForecastPredictor",
     "GPPath",
     "GRUDModel",
     "GRUModel",
@@ -89,6 +97,7 @@ __all__ = [
     "Predictor",
     "RectilinearPath",
     "RevIN",
+    "Rolling",
     "Rows",
     "SeriesBatch",
     "SeriesError",
@@ -102,6 +111,7 @@ __all__ = [
     "Term",
     "TimePath",
     "bandwidth_for",
+    "build_forecaster",
     "build_model",
     "diversity_penalty",
     "explain",
@@ -109,6 +119,7 @@ __all__ = [
     "homogeneous",
     "integrate",
     "largest_similarity",
+    "load_ett",
     "load_uea",
     "matching_hidden",
     "parameter_count",

@@ -7,6 +7,7 @@ from smoothcde.cli.datasets import datasets
 from smoothcde.cli.evaluate import evaluate
 from smoothcde.cli.explain import explain
 from smoothcde.cli.fit import fit
+from smoothcde.cli.forecast import forecast
 from smoothcde.cli.models import models
 from smoothcde.cli.predict import predict
 
@@ -30,12 +31,14 @@ def main() -> None:
     - smoothcde evaluate model test.csv
     - smoothcde explain model new.csv --series 17 --out page.html
 
+    Or forecast what comes next: smoothcde forecast load.csv --context 24 --horizon 24 --out next.csv
+
     Results go to standard output, messages to standard error. Exit codes: 0 done, 1 failed, 2 wrong usage.
     """
 
 
 for panel, commands in {
-    "Your tables": (fit, predict, evaluate, explain),
+    "Your tables": (fit, predict, evaluate, explain, forecast),
     "What there is": (models, datasets),
     "Demonstration and comparison": (demo, compare, footprint),
 }.items():

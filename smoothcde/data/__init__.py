@@ -1,7 +1,8 @@
 """Data sets and what is done to them before a model sees them."""
 
+from smoothcde.data.ett import load_ett
 from smoothcde.data.physionet import PhysioNetSet, read_physionet2012
 from smoothcde.data.scale import ChannelScaler
 from smoothcde.data.uea import load_uea
 
-__all__ = ["ChannelScaler", "PhysioNetSet", "load_uea", "read_physionet2012"]
+__all__ = ["ChannelScaler", "PhysioNetSet", "load_ett", "load_uea", "read_physionet2012"]

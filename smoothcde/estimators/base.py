@@ -15,42 +15,22 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 from smoothcde.data import ChannelScaler
 from smoothcde.estimators.architecture import architecture_of
 from smoothcde.estimators.inputs import series_of
+from smoothcde.estimators.parameters import RecipeParameters
 from smoothcde.estimators.predictor import Predictor, Task
 from smoothcde.estimators.scaling import ColumnScaler
 from smoothcde.estimators.splitting import held_out
 from smoothcde.models import build_model
 from smoothcde.series import SeriesSet
 from smoothcde.storage import ModelFileError
-from smoothcde.training import Objective, Recipe, recipe_of, train
+from smoothcde.training import Objective, train
 
 Loaded = TypeVar("Loaded", bound="CDEEstimator")
 
-LEAST_STEPS = 300
-"""Steps of the optimiser below which a small set of series is passed over more often."""
 
-
-class CDEEstimator(BaseEstimator):
+class CDEEstimator(RecipeParameters):
     """Parameters, training and saving of `CDEClassifier` and `CDERegressor`."""
 
     task: ClassVar[Task]
-    model: str
-    hidden: int | None
-    bandwidths: Any
-    noise: float | None
-    recipe: str | Recipe
-    epochs: int | None
-    batch_size: int | None
-    learning_rate: float | None
-    rtol: float | None
-    atol: float | None
-    validation_fraction: float
-    patience: int | None
-    model_options: Mapping[str, Any] | None
-    device: str
-    precision: str | None
-    random_state: Any
-    verbose: int
-    directory: str | PathLike[str] | None
     predictor_: Predictor
     n_features_in_: int
     fitted_on_table_: bool
@@ -134,7 +114,7 @@ class CDEEstimator(BaseEstimator):
             answers: from the training targets to the predictor's `labels`, or `targets` with `target_names`.
         """
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
-        device = _device(self.device)
+        device = self._device()
         if validation is None:
             mask = held_out(len(series), self.validation_fraction, seed, targets if self.task != "regression" else None)
             if mask.any() and weights[~mask].sum() > 0 and weights[mask].sum() > 0:
@@ -178,39 +158,6 @@ class CDEEstimator(BaseEstimator):
         model.eval()
         return replace(predictor, record=about), validation
 
-    def _recipe(self, count: int) -> Recipe:
-        recipe = self.recipe if isinstance(self.recipe, Recipe) else recipe_of(self.recipe)
-        asked = {
-            name: getattr(self, name) for name in ("epochs", "batch_size", "learning_rate", "patience", "precision")
-        }
-        recipe = replace(recipe, **{name: value for name, value in asked.items() if value is not None})
-        if self.epochs is None and self.recipe == "tuned":
-            steps = -(-count // recipe.batch_size)
-            recipe = replace(recipe, epochs=max(recipe.epochs, -(-LEAST_STEPS // steps)))
-        return recipe
-
-    def _params_to_json(self) -> dict[str, Any]:
-        params = self.get_params(deep=False)
-        if isinstance(params["recipe"], Recipe):
-            params["recipe"] = asdict(params["recipe"])
-        if isinstance(params.get("class_weight"), Mapping):
-            # As pairs: the keys of a JSON object are text, and labels need not be.
-            params["class_weight"] = [[_item(label), float(w)] for label, w in params["class_weight"].items()]
-        if isinstance(params["random_state"], np.random.RandomState):
-            params["random_state"] = None
-        for name in ("directory", "device"):
-            params[name] = None if params[name] is None else str(params[name])
-        return params
-
-    @classmethod
-    def _params_from_json(cls, params: Mapping[str, Any]) -> dict[str, Any]:
-        params = dict(params)
-        if isinstance(params.get("recipe"), Mapping):
-            params["recipe"] = Recipe(**params["recipe"])
-        if isinstance(params.get("class_weight"), list):
-            params["class_weight"] = dict(params["class_weight"])
-        return params
-
 
 def checked_weights(sample_weight: Any, count: int) -> np.ndarray:
     """Weights of the series, one where none are given."""
@@ -249,16 +196,3 @@ def check_pairs(series: SeriesSet, y: Any) -> None:
         raise ValueError(f"there are {len(series)} series and {len(y)} targets; give one target per series")
     if len(series) == 0:
         raise ValueError("there are 0 series; a minimum of 1 is required")
-
-
-def _device(name: str) -> torch.device:
-    if name == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    try:
-        return torch.device(name)
-    except RuntimeError as error:
-        raise ValueError(f"device is {name!r}; use any of: 'auto', 'cpu', 'cuda', 'cuda:0', ...") from error
-
-
-def _item(label: Any) -> Any:
-    return label.item() if isinstance(label, np.generic) else label

@@ -1,9 +1,7 @@
 """`Predictor`: a trained model with all that turns raw series into answers."""
 
-import platform
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from importlib.metadata import PackageNotFoundError, version
 from os import PathLike
 from typing import Any, Literal
 
@@ -12,6 +10,16 @@ import torch
 from scipy.special import softmax
 
 from smoothcde.data import ChannelScaler
+from smoothcde.estimators.documents import (
+    channels_by_name,
+    is_named,
+    names_from_json,
+    plain,
+    rebuilt,
+    scaler_from_json,
+    scaler_to_json,
+    versions,
+)
 from smoothcde.estimators.labels import labels_from_json, labels_to_json
 from smoothcde.estimators.scaling import ColumnScaler
 from smoothcde.models import Outcome, SeriesModel, build_model
@@ -74,7 +82,7 @@ class Predictor:
 
         Channels and static features are found by name where both sides name the same ones, by position otherwise.
         """
-        series = _channels_by_name(series, self.channel_names)
+        series = channels_by_name(series, self.channel_names)
         scaled = self.scaler.transform(series)
         if self.static_scaler is None:
             return replace(scaled, static=None, static_names=())
@@ -143,48 +151,40 @@ class Predictor:
     def _document(self) -> dict[str, Any]:
         return {
             "task": self.task,
-            "architecture": _plain(self.architecture),
+            "architecture": plain(self.architecture),
             "dtype": str(next(self.model.parameters()).dtype).removeprefix("torch."),
-            "channels": {"names": list(self.channel_names), **_scaler_to_json(self.scaler)},
-            "static": self.static_scaler and {"names": list(self.static_names), **_scaler_to_json(self.static_scaler)},
+            "channels": {"names": list(self.channel_names), **scaler_to_json(self.scaler)},
+            "static": self.static_scaler and {"names": list(self.static_names), **scaler_to_json(self.static_scaler)},
             "labels": None if self.labels is None else labels_to_json(self.labels),
-            "targets": self.targets and {"names": list(self.target_names), **_scaler_to_json(self.targets)},
+            "targets": self.targets and {"names": list(self.target_names), **scaler_to_json(self.targets)},
             "temperature": self.temperature,
             "versions": versions(),
-            "record": _plain(self.record),
+            "record": plain(self.record),
         }
 
     @classmethod
     def _of(cls, contents: Contents) -> "Predictor":
         document, tensors = contents.document, contents.tensors
         task = document["task"]
+        if task == "forecasting":
+            raise ValueError("it holds a forecaster: CDEForecaster.load reads it")
         if task not in ("classification", "regression"):
             raise ValueError(f"there is no task {task!r}")
-        if document["dtype"] not in ("float32", "float64"):
-            raise ValueError(f"there are no models of type {document['dtype']!r}")
         architecture = dict(document["architecture"])
-        dtype = getattr(torch, document["dtype"])
-        with torch.device("meta"):  # shapes only: a description that asks for terabytes fails before it takes them
-            _check_fit(_build(architecture), tensors)
-        with torch.random.fork_rng(devices=[]):  # whoever loads a model keeps their own random numbers
-            model = _build(architecture)
-        if dtype != torch.float32:  # what is made in float64, such as bandwidths, must not pass through float32
-            model.to(dtype)
-        model.load_state_dict(tensors)
-        model.eval()
+        model = rebuilt(lambda: build_model(**architecture), document["dtype"], tensors)
         channels, static, targets = document["channels"], document["static"], document["targets"]
         labels = None if document["labels"] is None else labels_from_json(document["labels"])
         predictor = cls(
             task=task,
             architecture=architecture,
             model=model,
-            scaler=_scaler_from_json(channels, ChannelScaler),
-            channel_names=_names_from_json(channels),
-            static_names=_names_from_json(static) if static else (),
-            static_scaler=_scaler_from_json(static, ColumnScaler) if static else None,
+            scaler=scaler_from_json(channels, ChannelScaler),
+            channel_names=names_from_json(channels),
+            static_names=names_from_json(static) if static else (),
+            static_scaler=scaler_from_json(static, ColumnScaler) if static else None,
             labels=labels,
-            targets=_scaler_from_json(targets, ColumnScaler) if targets else None,
-            target_names=_names_from_json(targets) if targets else (),
+            targets=scaler_from_json(targets, ColumnScaler) if targets else None,
+            target_names=names_from_json(targets) if targets else (),
             temperature=float(document["temperature"]),
             record=dict(document["record"]),
         )
@@ -207,88 +207,15 @@ class Predictor:
             raise ValueError(f"a temperature of {self.temperature}")
 
 
-def versions() -> dict[str, str]:
-    """What is running: Python and the packages that decide a result."""
-    found = {"python": platform.python_version()}
-    for package in ("smoothcde", "torch", "numpy", "scipy", "scikit-learn"):
-        try:
-            found[package] = version(package)
-        except PackageNotFoundError:
-            found[package] = "not installed as a package"
-    return found
-
-
-def _build(architecture: Mapping[str, Any]) -> SeriesModel:
-    return build_model(**dict(architecture))
-
-
-def _check_fit(model: SeriesModel, tensors: Mapping[str, torch.Tensor]) -> None:
-    wanted = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
-    found = {name: tuple(tensor.shape) for name, tensor in tensors.items()}
-    for name in sorted(wanted.keys() | found.keys()):
-        if wanted.get(name) != found.get(name):
-            raise ValueError(f"weight {name} has shape {found.get(name)}, the architecture asks for {wanted.get(name)}")
-
-
-def _channels_by_name(series: SeriesSet, names: tuple[str, ...]) -> SeriesSet:
-    if series.channel_names == names:
-        return series
-    if set(names) <= set(series.channel_names):
-        columns = [series.channel_names.index(name) for name in names]
-        return replace(series, values=series.values[:, columns], channel_names=names)
-    if _named(names, "channel") and _named(series.channel_names, "channel"):
-        absent = ", ".join(name for name in names if name not in series.channel_names)
-        found = ", ".join(series.channel_names)
-        raise ValueError(f"this model needs the channels {absent}, which the series lack; they have {found}")
-    if series.channels != len(names):
-        raise ValueError(f"this model was trained on {len(names)} channels; the series have {series.channels}")
-    return series
-
-
 def _static_by_name(series: SeriesSet, names: tuple[str, ...]) -> np.ndarray:
     if series.static is None:
         raise ValueError(f"this model needs the static features {', '.join(names)}; give them with the series")
     if set(names) <= set(series.static_names):
         return series.static[:, [series.static_names.index(name) for name in names]]
-    if _named(names, "static") and _named(series.static_names, "static"):
+    if is_named(names, "static") and is_named(series.static_names, "static"):
         absent = ", ".join(name for name in names if name not in series.static_names)
         found = ", ".join(series.static_names)
         raise ValueError(f"this model needs the static features {absent}, which the series lack; they have {found}")
     if series.static.shape[1] != len(names):
         raise ValueError(f"this model was trained on {len(names)} static features; found {series.static.shape[1]}")
     return series.static
-
-
-def _named(names: tuple[str, ...], kind: str) -> bool:
-    """Whether a user named these columns; `SeriesSet` numbers them otherwise."""
-    return names != tuple(f"{kind} {i}" for i in range(len(names)))
-
-
-def _plain(value: Any) -> Any:
-    """A value as JSON knows it; what is not a finite number becomes null, other objects their text."""
-    if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple | set | np.ndarray):
-        return [_plain(item) for item in value]
-    if isinstance(value, np.generic):
-        return _plain(value.item())
-    if isinstance(value, float):
-        return value if np.isfinite(value) else None
-    return value if value is None or isinstance(value, bool | int | str) else str(value)
-
-
-def _scaler_to_json(scaler: ChannelScaler | ColumnScaler) -> dict[str, Any]:
-    return {"mean": scaler.mean.tolist(), "scale": scaler.scale.tolist()}
-
-
-def _scaler_from_json(entry: Mapping[str, Any], kind: Callable[[np.ndarray, np.ndarray], Any]) -> Any:
-    mean, scale = (np.array(entry[key], dtype=np.float64) for key in ("mean", "scale"))
-    if mean.ndim != 1 or mean.shape != scale.shape or not (np.isfinite(mean).all() and (scale > 0).all()):
-        raise ValueError("statistics that cannot standardise anything")
-    return kind(mean, scale)
-
-
-def _names_from_json(entry: Mapping[str, Any]) -> tuple[str, ...]:
-    if not all(isinstance(name, str) for name in entry["names"]):
-        raise ValueError("names that are not text")
-    return tuple(entry["names"])

@@ -7,6 +7,7 @@ from smoothcde.models.build import MODELS, build_model
 from smoothcde.models.capacity import matching_hidden, parameter_count
 from smoothcde.models.cde import CDEModel
 from smoothcde.models.fields import TanhField
+from smoothcde.models.forecast import FORECASTERS, ForecastModel, build_forecaster
 from smoothcde.models.gru import GRUModel
 from smoothcde.models.gru_d import GRUDModel
 from smoothcde.models.linear_forecaster import LinearForecaster
@@ -18,9 +19,11 @@ from smoothcde.models.ode_rnn import ODERNN
 from smoothcde.models.revin import RevIN
 
 __all__ = [
+    "FORECASTERS",
     "MODELS",
     "ODERNN",
     "CDEModel",
+    "ForecastModel",
     "GRUDModel",
     "GRUModel",
     "LinearForecaster",
@@ -32,6 +35,7 @@ __all__ = [
     "RevIN",
     "SeriesModel",
     "TanhField",
+    "build_forecaster",
     "build_model",
     "diversity_penalty",
     "geometric",

@@ -72,10 +72,10 @@ def draw_portrait(
     axes: list[Axes] = []
     for row in range(timed):
         axes.append(figure.add_subplot(grid[row], sharex=axes[0] if axes else None))
-    clock = _Clock(portrait.origin, dates)
+    clock = Clock(portrait.origin, dates)
     for axis, channel in zip(axes, channels, strict=False):
         _draw_channel(axis, portrait, channel, clock)
-        axis.set_ylabel(_plain(channel_names[channel] if channel_names else f"channel {channel}"))
+        axis.set_ylabel(plain_text(channel_names[channel] if channel_names else f"channel {channel}"))
     if channels:
         axes[0].legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False, fontsize=8)
     if attends:
@@ -97,17 +97,19 @@ def draw_portrait(
     return figure
 
 
-class _Clock:
+class Clock:
     """Times since the series' start as the user's own, for an axis."""
 
     def __init__(self, origin: float, dates: bool):
         self._origin, self._dates = origin, dates
 
-    def __call__(self, times: Any) -> np.ndarray:
+    def __call__(self, times: Any) -> Any:
+        """Times as an axis takes them."""
         seconds = np.asarray(times) + self._origin
         return seconds / 86400.0 if self._dates else seconds  # matplotlib counts dates in days since 1970
 
     def label(self, axis: Axes) -> None:
+        """Name the axis, and show dates as such."""
         axis.set_xlabel("time (UTC)" if self._dates else "time")
         if self._dates:
             locator = AutoDateLocator()
@@ -120,35 +122,36 @@ def _limits(ends: np.ndarray) -> tuple[float, float]:
     return float(ends[0] - margin), float(ends[1] + margin)
 
 
-def _plain(text: str) -> str:
+def plain_text(text: str) -> str:
     """Without the dollar signs that matplotlib would read as mathematics."""
     return text.replace("$", r"\$")
 
 
-def _look(view: int) -> dict[str, Any]:
+def look(view: int) -> dict[str, Any]:
+    """Colour and line style of a view."""
     return {"color": _COLOURS[view % len(_COLOURS)], "linestyle": _STYLES[view % len(_STYLES)]}
 
 
-def _draw_channel(axis: Axes, portrait: Portrait, channel: int, clock: _Clock) -> None:
+def _draw_channel(axis: Axes, portrait: Portrait, channel: int, clock: Clock) -> None:
     for begin, end in portrait.gaps(channel):
         axis.axvspan(*clock([begin, end]), color="#777777", alpha=0.1, linewidth=0)
     t, x = portrait.channel(channel)
     axis.plot(clock(t), x, ".", color="#777777", markersize=6, label="observed")
     for index, view in enumerate(portrait.views):
-        axis.plot(clock(portrait.moments), view.path[:, channel], **_look(index), label=view.label)
+        axis.plot(clock(portrait.moments), view.path[:, channel], **look(index), label=view.label)
 
 
-def _draw_attention(axis: Axes, portrait: Portrait, clock: _Clock) -> None:
+def _draw_attention(axis: Axes, portrait: Portrait, clock: Clock) -> None:
     seen = portrait.observed
     for index, view in enumerate(portrait.views):
         assert view.attention is not None
         weights = view.attention[seen]
-        axis.plot(clock(portrait.times[seen]), weights, **_look(index), linewidth=1.4, marker=".", markersize=3)
+        axis.plot(clock(portrait.times[seen]), weights, **look(index), linewidth=1.4, marker=".", markersize=3)
     axis.set_ylabel("attention")
     axis.set_ylim(bottom=0)
 
 
-def _draw_steps(axis: Axes, portrait: Portrait, clock: _Clock) -> None:
+def _draw_steps(axis: Axes, portrait: Portrait, clock: Clock) -> None:
     views = portrait.views
     for index, view in enumerate(views):
         colour = _COLOURS[index % len(_COLOURS)]
@@ -163,6 +166,6 @@ def _draw_bars(axis: Axes, names: Sequence[str], lengths: Sequence[float]) -> No
     axis.barh(places, lengths, color=_COLOURS[0], height=0.7)
     for place, length in zip(places, lengths, strict=True):
         axis.text(length + 0.01, place, f"{length:.3f}", va="center", fontsize=8)
-    axis.set_yticks(places, [_plain(name) for name in names], fontsize=8)
+    axis.set_yticks(places, [plain_text(name) for name in names], fontsize=8)
     axis.set_xlim(0.0, 1.1)
     axis.set_xlabel("probability")

@@ -163,11 +163,12 @@ def _views(model, outcome: Outcome, rows, moments, length, mean, scale) -> tuple
                 else outcome.attention[series, view, :length].detach().double().cpu().numpy()
             ),
         )
-        for view, (row, (name, bandwidth)) in enumerate(zip(rows, _view_names(model), strict=True))
+        for view, (row, (name, bandwidth)) in enumerate(zip(rows, view_names(model), strict=True))
     )
 
 
-def _view_names(model: SeriesModel) -> list[tuple[str, float | None]]:
+def view_names(model: SeriesModel) -> list[tuple[str, float | None]]:
+    """What to call each view of a model, with its bandwidth where it has one."""
     bandwidths = getattr(model, "bandwidths", None)
     if bandwidths is None:
         return [(str(getattr(model, "path", "path")), None)]

@@ -2,6 +2,7 @@
 
 from smoothcde.series.batch import SeriesBatch
 from smoothcde.series.problems import SeriesError
+from smoothcde.series.rolling import Rolling
 from smoothcde.series.set import SeriesSet
 
-__all__ = ["SeriesBatch", "SeriesError", "SeriesSet"]
+__all__ = ["Rolling", "SeriesBatch", "SeriesError", "SeriesSet"]

@@ -3,7 +3,7 @@
 from smoothcde.training.errors import CheckpointError, TrainingError
 from smoothcde.training.grids import GRIDS, GridPoint, grid_points
 from smoothcde.training.measure import Measurement, measure_classifier
-from smoothcde.training.objectives import CrossEntropy, Objective, SquaredError
+from smoothcde.training.objectives import CrossEntropy, ForecastError, Objective, SquaredError
 from smoothcde.training.processes import make_fabric
 from smoothcde.training.recipes import RECIPES, Recipe, recipe_of
 from smoothcde.training.record import TrainingRecord
@@ -14,6 +14,7 @@ __all__ = [
     "RECIPES",
     "CheckpointError",
     "CrossEntropy",
+    "ForecastError",
     "GridPoint",
     "Measurement",
     "Objective",

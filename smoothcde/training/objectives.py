@@ -1,5 +1,6 @@
 """Objectives: what training makes small, and the score that picks the best epoch."""
 
+from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -101,3 +102,54 @@ class SquaredError:
         from sklearn.metrics import r2_score
 
         return float(r2_score(targets.cpu().numpy(), outputs.cpu().numpy(), sample_weight=weights.cpu().numpy()))
+
+
+class ForecastError:
+    """For forecasts of which some targets were never observed (NaN): these count for nothing.
+
+    Without `quantiles`, the squared error; with them, the pinball loss, whose outputs stand level by level. A series'
+    error is the mean over its observed targets, so weights in proportion to their number make the loss a mean over all
+    that was observed. The metric is R² over everything observed, of the forecast or of the middle level.
+
+    Args:
+        quantiles: levels in rising order, their middle one 0.5.
+    """
+
+    metric = "r2"
+
+    def __init__(self, quantiles: Sequence[float] | None = None):
+        self.quantiles = None if quantiles is None else tuple(float(q) for q in quantiles)
+
+    def targets(self, targets: np.ndarray) -> Tensor:
+        """`[n, horizon * channels]` of `[n, ...]`."""
+        targets = np.asarray(targets, dtype=np.float64)
+        if targets.ndim < 2 or np.isinf(targets).any():
+            raise ValueError(
+                f"targets have shape {targets.shape}; give (n, horizon, channels), finite, NaN where not observed"
+            )
+        return torch.as_tensor(targets.reshape(len(targets), -1))
+
+    def loss(self, outputs: Float[Tensor, "n outputs"], targets: Tensor, weights: Float[Tensor, "n"]) -> Tensor:
+        """Weighted sum of each series' mean error over what was observed of its targets."""
+        seen = targets.isfinite()
+        # Zeros in place of NaN: a masked NaN would still make the gradient one.
+        truth = torch.where(seen, targets, 0.0).to(outputs.dtype)
+        count = seen.sum(dim=1).clamp(min=1)
+        if self.quantiles is None:
+            error = (outputs - truth).square()
+        else:
+            levels = outputs.new_tensor(self.quantiles)[:, None]
+            missed = truth[:, None] - outputs.unflatten(1, (len(levels), -1))
+            error = torch.maximum(levels * missed, (levels - 1) * missed).mean(dim=1)
+        return (torch.where(seen, error, 0.0).sum(dim=1) / count * weights).sum()
+
+    def score(self, outputs: Float[Tensor, "n outputs"], targets: Tensor, weights: Float[Tensor, "n"]) -> float:
+        """R² over all that was observed."""
+        levels = len(self.quantiles or (0.5,))
+        forecast = outputs.unflatten(1, (levels, -1))[:, levels // 2].double()
+        seen = targets.isfinite()
+        mass = torch.where(seen, (weights.double() / seen.sum(dim=1).clamp(min=1))[:, None], 0.0)
+        truth = torch.where(seen, targets, 0.0).double()
+        mean = (mass * truth).sum() / mass.sum()
+        unexplained = (mass * (forecast - truth).square()).sum()
+        return float(1 - unexplained / (mass * (truth - mean).square()).sum())

@@ -35,6 +35,8 @@ class Recipe:
             are kept.
         precision: "32-true", "64-true", or "bf16-mixed". Mixed precision runs encoders, recurrent cells and readouts
             in bfloat16; paths and equations stay in float32, since a solver takes rounding for error.
+        epoch_size: series that an epoch passes over, others in each; None for all. For windows of a long recording,
+            which are many and much alike.
         seed: of the order of the series and of what is hidden.
         model: settings for `build_model` that go with the recipe.
     """
@@ -50,6 +52,7 @@ class Recipe:
     select: str = "metric"
     dropout: float = 0.0
     precision: str = "32-true"
+    epoch_size: int | None = None
     seed: int = 0
     model: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
@@ -65,6 +68,8 @@ class Recipe:
             raise ValueError(f"clip is {self.clip}; give the largest gradient norm, or None for no limit")
         if self.patience is not None and self.patience < 1:
             raise ValueError(f"patience is {self.patience}; give at least one epoch, or None to never stop early")
+        if self.epoch_size is not None and self.epoch_size < 1:
+            raise ValueError(f"epoch_size is {self.epoch_size}; give at least one series, or None for all of them")
         if not 0 <= self.dropout < 1:
             raise ValueError(f"dropout is {self.dropout}; give the share of stamps to hide, from 0 to below 1")
         named = {"optimizer": OPTIMIZERS, "schedule": SCHEDULES, "precision": PRECISIONS, "select": SELECTIONS}
@@ -116,6 +121,9 @@ def _of_paper(
 RECIPES: Mapping[str, Recipe] = MappingProxyType(
     {
         "tuned": Recipe(epochs=30, dropout=0.3, model={"rtol": 1e-2, "atol": 1e-2}),
+        "forecast": Recipe(
+            epochs=20, batch_size=128, select="loss", epoch_size=8192, model={"rtol": 1e-2, "atol": 1e-2}
+        ),
         "paper-character-trajectories": _of_paper(
             epochs=25,
             batch_size=256,
@@ -134,7 +142,7 @@ RECIPES: Mapping[str, Recipe] = MappingProxyType(
         "paper-pems-sf": _of_paper(epochs=30, batch_size=32, tolerance=1e-3),
     }
 )
-"""Recipes by name: "tuned" for data of your own; "paper-..." with the settings of the paper's appendix."""
+""""tuned" for data of your own, "forecast" for windows of recordings, "paper-..." with the paper's settings."""
 
 
 def recipe_of(name: str, **changes: Any) -> Recipe:

@@ -97,7 +97,8 @@ class Run:
         self.module, self.stepper = fabric.setup(StepLoss(model, objective), self.optimizer)
         self.examples = examples.to(self.like)
         self.validation = None if validation is None else validation.to(self.like)
-        self.steps = -(-len(examples.series) // recipe.batch_size)
+        self.per_epoch = min(len(examples.series), recipe.epoch_size or len(examples.series))
+        self.steps = -(-self.per_epoch // recipe.batch_size)
         self.record, self.best = TrainingRecord(), dict[str, Tensor]()
         self.step, self.sums, self.epoch_began = 0, [0.0, 0.0, 0.0], 0.0
         self._resumed, self._clock = 0.0, time.perf_counter()
@@ -154,7 +155,7 @@ class Run:
         now = self.seconds
         entry: dict[str, Any] = {
             "epoch": self.epoch + 1,
-            "loss": loss / len(self.examples.series),
+            "loss": loss / self.per_epoch,
             "nfe": evaluations / max(rows, 1.0),
             "learning_rate": self.optimizer.param_groups[0]["lr"],
         }
@@ -215,7 +216,7 @@ class Run:
         """Which series each step of an epoch sees."""
         if self._shuffled[0] != epoch:
             order = np.random.default_rng([self.recipe.seed, epoch]).permutation(len(self.examples.series))
-            self._shuffled = epoch, np.array_split(order, self.steps)
+            self._shuffled = epoch, np.array_split(order[: self.per_epoch], self.steps)
         return self._shuffled[1]
 
     def _share(self, chosen: np.ndarray) -> Work:

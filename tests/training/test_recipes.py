@@ -29,8 +29,8 @@ def test_the_papers_settings(name):
     assert recipe.clip is None
 
 
-def test_every_recipe_is_the_papers_or_tuned():
-    assert set(RECIPES) == {"tuned", *APPENDIX}
+def test_every_recipe_is_the_papers_or_for_data_of_ones_own():
+    assert set(RECIPES) == {"tuned", "forecast", *APPENDIX}
 
 
 @pytest.mark.parametrize("name", RECIPES)
@@ -54,7 +54,7 @@ def test_recipes_do_not_change():
 
 def test_a_recipe_by_name_with_changes():
     assert recipe_of("paper-uwave", seed=2) == replace(RECIPES["paper-uwave"], seed=2)
-    with pytest.raises(ValueError, match="there is no recipe 'uwave'; use any of: 'tuned', 'paper-character"):
+    with pytest.raises(ValueError, match="there is no recipe 'uwave'; use any of: 'tuned', 'forecast', 'paper"):
         recipe_of("uwave")
 
 
@@ -102,6 +102,7 @@ def test_constant_is_constant():
         ({"epochs": 0}, "epochs is 0; give a whole number of at least 1"),
         ({"batch_size": -1}, "batch_size is -1; give a whole number of at least 1"),
         ({"seed": -1}, "seed is -1; give a whole number of at least 0"),
+        ({"epoch_size": 0}, "epoch_size is 0; give at least one series, or None for all of them"),
         ({"learning_rate": 0.0}, "learning_rate is 0.0; give a number above 0"),
         ({"learning_rate": float("nan")}, "learning_rate is nan; give a number above 0"),
         ({"weight_decay": -0.1}, "weight_decay is -0.1; give 0 or a small number above"),

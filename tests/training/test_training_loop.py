@@ -58,6 +58,21 @@ def test_every_series_is_seen_once_per_epoch(monkeypatch):
     assert [len(ids) for ids in seen] == [8, 8, 8] * 2
     for epoch in (seen[:3], seen[3:]):
         assert sorted(sum(epoch, ())) == sorted(trends().ids)
+
+
+def test_an_epoch_of_a_given_size_sees_so_many_series_and_others_each_time(monkeypatch):
+    seen = []
+    batch = SeriesSet.batch
+    monkeypatch.setattr(
+        SeriesSet, "batch", lambda self, chosen, **how: seen.append(self.ids) or batch(self, chosen, **how)
+    )
+    record, _ = run(Recipe(epochs=3, batch_size=5, epoch_size=10))
+    assert [len(ids) for ids in seen] == [5] * 6
+    epochs = [set(seen[k] + seen[k + 1]) for k in (0, 2, 4)]
+    assert all(len(epoch) == 10 for epoch in epochs)
+    assert len(set.union(*epochs)) > 10
+    # The loss of an epoch is the mean over what it saw: near log 3 for three classes before anything is learnt.
+    assert record.loss[0] == pytest.approx(np.log(3), rel=0.3)
     assert sum(seen[:3], ()) != sum(seen[3:], ())
 
 

@@ -1,0 +1,276 @@
+"""`smoothcde forecast`: from a table of recordings to what comes next."""
+
+import os
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import pandas as pd
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from smoothcde.cli.telling import AsJson, Teller, choice, telling
+from smoothcde.data.tables import (
+    TableError,
+    TableLayout,
+    learned_channels,
+    read_header,
+    read_table,
+    seconds_of,
+    write_table,
+    write_whole,
+)
+from smoothcde.estimators import CDEForecaster, Forecast
+from smoothcde.evaluation import Backtest
+from smoothcde.models import FORECASTERS
+from smoothcde.series import SeriesSet
+from smoothcde.series.duplicates import POLICIES
+from smoothcde.series.frames import column_of
+
+_TABLE, _FORECAST, _MODEL, _OUTPUT = "The table", "The forecast", "The model and its training", "Output"
+KEY = "table"
+"""Where the layout of the table stands in the record of a saved forecaster."""
+HELD_BACK = 0.2
+"""Share of each series' time, its end, that a backtest judges."""
+
+
+def _option(panel: str, help: str, *names: str, **settings: Any) -> Any:
+    return typer.Option(*names, help=help, rich_help_panel=panel, **settings)
+
+
+def forecast(
+    table: Annotated[Path, typer.Argument(help="CSV or Parquet file of the recordings.", show_default=False)],
+    context: Annotated[int | None, _option(_FORECAST, "Steps of history seen. 24 if not given.", min=2)] = None,
+    horizon: Annotated[int | None, _option(_FORECAST, "Steps to forecast. 24 if not given.", min=1)] = None,
+    step: Annotated[
+        float | None, _option(_FORECAST, "Time between steps (seconds for dates). The median gap if not given.")
+    ] = None,
+    quantiles: Annotated[
+        str | None, _option(_FORECAST, "Levels such as 0.1,0.5,0.9, for an interval.", metavar="LEVELS")
+    ] = None,
+    period: Annotated[
+        list[float] | None,
+        _option(_FORECAST, "Length of a cycle whose phase matters: 86400 for a day of dates. Repeat for several."),
+    ] = None,
+    end: Annotated[
+        str | None, _option(_FORECAST, "Forecast from this moment, if not from each series' end.", metavar="TIME")
+    ] = None,
+    id: Annotated[
+        str | None, _option(_TABLE, "Column that names the series. 'id', if there is one.", metavar="COLUMN")
+    ] = None,
+    time: Annotated[str, _option(_TABLE, "Column of times: numbers or ISO 8601 dates.", metavar="COLUMN")] = "time",
+    channels: Annotated[
+        str | None,
+        _option(_TABLE, "Columns (or variables) to use, with commas between. All if not given.", metavar="COLUMNS"),
+    ] = None,
+    variable: Annotated[
+        str | None, _option(_TABLE, "Tidy table: column that names the variable.", metavar="COLUMN")
+    ] = None,
+    value: Annotated[str | None, _option(_TABLE, "Tidy table: column that holds its value.", metavar="COLUMN")] = None,
+    duplicates: Annotated[
+        str, _option(_TABLE, "Several values at one time: error, mean, last or first.", metavar="RULE")
+    ] = "error",
+    model: Annotated[
+        str, _option(_MODEL, "See: smoothcde models; or linear-forecast, last-value.", metavar="NAME")
+    ] = "mvc-gp",
+    epochs: Annotated[int | None, _option(_MODEL, "Passes over the windows.", min=1, metavar="N")] = None,
+    hidden: Annotated[int | None, _option(_MODEL, "Units of the state of each view.", min=1, metavar="N")] = None,
+    learning_rate: Annotated[float | None, _option(_MODEL, "At its highest.", metavar="RATE")] = None,
+    seed: Annotated[int, _option(_MODEL, "Of weights and order.", min=0, metavar="N")] = 0,
+    device: Annotated[str, _option(_MODEL, "auto, cpu, cuda, cuda:1, ...", metavar="NAME")] = "auto",
+    model_dir: Annotated[
+        Path | None,
+        _option(_MODEL, "Folder of the forecaster: used if it is there, made if it is not.", metavar="FOLDER"),
+    ] = None,
+    backtest: Annotated[
+        bool, _option(_OUTPUT, "Judge forecasts from rolling moments of the last fifth.", "--backtest")
+    ] = False,
+    out: Annotated[
+        Path | None,
+        _option(_OUTPUT, "CSV or Parquet file for the forecasts. Printed as CSV if not given.", metavar="FILE"),
+    ] = None,
+    plot: Annotated[
+        Path | None, _option(_OUTPUT, "Picture (PNG, PDF, SVG) of the first series' forecast.", metavar="FILE")
+    ] = None,
+    json: AsJson = False,
+) -> None:
+    """Forecast the next steps of every series of a table.
+
+    The table has one row per time, and a column per channel; or, with --variable and --value, one row per observation.
+    Cells may be empty and times uneven. Without a column that names the series, it is one recording.
+
+    A forecaster is trained on the table first, unless --model-dir holds one. With --backtest, the last fifth of each
+    series is kept out of training and judged; without, it is trained on everything.
+    """
+    choice("model", model, FORECASTERS)
+    choice("rule --duplicates", duplicates, POLICIES)
+    with telling(json) as teller:
+        saved = model_dir is not None and (model_dir / "manifest.json").exists()
+        if model_dir is not None and not saved and model_dir.exists() and any(model_dir.iterdir()):
+            raise TableError(f"'{model_dir}' is there already and holds no model; choose another --model-dir")
+        layout = TableLayout(
+            id=id or "id",
+            time=time,
+            variable=variable,
+            value=value,
+            channels=tuple(name.strip() for name in channels.split(",") if name.strip()) if channels else (),
+            duplicates=duplicates,
+            end=None if end is None else seconds_of(end),
+        )
+        if saved:
+            assert model_dir is not None
+            forecaster = CDEForecaster.load(model_dir)
+            layout = replace(_layout_of(forecaster, model_dir), end=layout.end)
+            _check_same(forecaster, model_dir, context=context, horizon=horizon)
+        series, layout, named, dates = _read(table, layout, id is not None, teller)
+        if not saved:
+            forecaster = CDEForecaster(
+                context or 24,
+                horizon or 24,
+                model,
+                step=step,
+                quantiles=None if quantiles is None else _levels(quantiles),
+                periods=tuple(period or ()),
+                epochs=epochs,
+                hidden=hidden,
+                learning_rate=learning_rate,
+                random_state=seed,
+                device=device,
+                verbose=int(not json),
+            )
+            told = f"{len(series)} series, {series.channels} channels, {series.lengths.sum()} times"
+            teller.say(f"{model}, {forecaster.context} steps seen, {forecaster.horizon} forecast: {told}")
+            forecaster.fit(_before_the_last_fifth(series) if backtest else series)
+            _remember(forecaster, layout)
+            if model_dir is not None:
+                forecaster.save(model_dir)
+                teller.say(f"forecaster saved in '{model_dir}'")
+        found = forecaster.predict(series)
+        judged = _judged(forecaster, series, saved, teller) if backtest else None
+        answers = _table_of(found, layout, named, dates)
+        if plot is not None:
+            _draw(forecaster, series, dates, f"Series {series.ids[0]}" if named else None, plot)
+            teller.say(f"picture of series {series.ids[0]} written to '{plot}'" if named else f"picture in '{plot}'")
+        _report(answers, judged, out, teller)
+
+
+def _read(file: Path, layout: TableLayout, asked: bool, teller: Teller) -> tuple[SeriesSet, TableLayout, bool, bool]:
+    """Series of a table, its layout with the channels, whether series have names, and whether times are dates."""
+    header = read_header(file)
+    if not layout.tidy and not layout.channels and {"variable", "value"} <= set(header):
+        raise TableError(f"'{file}' looks tidy; add --variable variable --value value")
+    named = asked or layout.id in header
+    columns = layout.columns([*header, *([] if named else [layout.id])])
+    frame = read_table(file, text=layout.names, columns=[c for c in columns if c in header])
+    if not named:
+        frame[layout.id] = pd.Categorical.from_codes(np.zeros(len(frame), dtype=int), categories=pd.Index(["series"]))
+    layout, notes = learned_channels(frame, layout)
+    teller.note(*notes)
+    dates = not pd.api.types.is_numeric_dtype(column_of(frame, layout.time))
+    return layout.series(frame), layout, named, dates
+
+
+def _before_the_last_fifth(series: SeriesSet) -> SeriesSet:
+    return series.with_window(end=_cut(series))
+
+
+def _cut(series: SeriesSet) -> np.ndarray:
+    return series.end - HELD_BACK * (series.end - series.start)
+
+
+def _judged(forecaster: CDEForecaster, series: SeriesSet, saved: bool, teller: Teller) -> Backtest:
+    if saved:
+        teller.note("the last fifth of the table is judged; that is fair if the saved forecaster never saw it")
+    rolling = forecaster.predictor_.rolling
+    begin = np.maximum(_cut(series) - (rolling.context - 1) * rolling.step, series.start)
+    return forecaster.backtest(series.with_window(start=begin))
+
+
+def _levels(text: str) -> tuple[float, ...]:
+    try:
+        return tuple(float(level) for level in text.split(","))
+    except ValueError as error:
+        raise TableError(f"--quantiles is {text!r}; give numbers with commas between, such as 0.1,0.5,0.9") from error
+
+
+def _remember(forecaster: CDEForecaster, layout: TableLayout) -> None:
+    predictor = forecaster.predictor_
+    record = {**predictor.record, KEY: replace(layout, end=None).as_dict()}
+    forecaster.predictor_ = replace(predictor, record=record)
+
+
+def _layout_of(forecaster: CDEForecaster, folder: Path) -> TableLayout:
+    try:
+        return TableLayout.from_dict(forecaster.predictor_.record[KEY])
+    except (KeyError, TypeError) as error:
+        raise TableError(
+            f"the forecaster in '{folder}' was not made by `smoothcde forecast`, so it does not know how to read a "
+            "table; use it from Python, or choose another --model-dir"
+        ) from error
+
+
+def _check_same(forecaster: CDEForecaster, folder: Path, **asked: int | None) -> None:
+    """Refuse to promise what a saved forecaster does not do."""
+    rolling = forecaster.predictor_.rolling
+    for name, wanted in asked.items():
+        if wanted is not None and wanted != (trained := getattr(rolling, name)):
+            raise TableError(
+                f"--{name} is {wanted}, and the forecaster in '{folder}' was trained with {trained}; leave the option "
+                "out, or choose another --model-dir"
+            )
+
+
+def _table_of(found: Forecast, layout: TableLayout, named: bool, dates: bool) -> pd.DataFrame:
+    """A row per series and time, times as the table had them."""
+    answers = found.to_frame(layout.id, layout.time)
+    if dates:
+        answers[layout.time] = pd.to_datetime(answers[layout.time], unit="s").dt.strftime("%Y-%m-%dT%H:%M:%S")
+    return answers if named else answers.drop(columns=layout.id)
+
+
+def _draw(forecaster: CDEForecaster, series: SeriesSet, dates: bool, title: str | None, file: Path) -> None:
+    from smoothcde.plots import plot_forecast
+
+    kind = file.suffix.lstrip(".").lower()
+    if kind not in ("png", "pdf", "svg"):
+        raise TableError(f"--plot is '{file}'; name a .png, .pdf or .svg file")
+    figure = plot_forecast(forecaster.predictor_, series, dates=dates, title=title)
+    write_whole(file, lambda part: figure.savefig(part, dpi=150, format=kind))
+
+
+def _report(answers: pd.DataFrame, judged: Backtest | None, out: Path | None, teller: Teller) -> None:
+    document: dict[str, Any] = {"rows": len(answers), "columns": list(answers.columns)}
+    if judged is not None:
+        scores = judged.table.astype(object).where(judged.table.notna(), None)
+        document["backtest"] = {"origins": judged.origins, "skipped": judged.skipped, **scores.to_dict("index")}
+    if out is not None:
+        write_table(answers, out)
+        document["forecasts"] = str(out)
+    else:
+        document["forecasts"] = answers.astype(object).where(answers.notna(), None).to_dict("records")
+
+    def show(console: Console) -> None:
+        if judged is not None:
+            console.print(_scores(judged))
+        if out is None:
+            answers.to_csv(sys.stdout, index=False, lineterminator=os.linesep)
+        else:
+            console.print(f"{len(answers)} rows written to '{out}'", soft_wrap=True)
+
+    teller.result(document, show)
+
+
+def _scores(judged: Backtest) -> Table:
+    without = f", {judged.skipped} more without observations" if judged.skipped else ""
+    table = Table(title=f"Backtest over {judged.origins} moments{without}")
+    meant = "" if judged.interval is None else f" (meant: {judged.interval:.0%})"
+    for heading in ("model", "MSE", "MAE", "MASE", f"coverage{meant}"):
+        table.add_column(heading, justify="left" if heading == "model" else "right")
+    for name, row in judged.table.iterrows():
+        coverage = "-" if np.isnan(row["coverage"]) else f"{row['coverage']:.1%}"
+        table.add_row(str(name), *(f"{row[key]:.4g}" for key in ("MSE", "MAE", "MASE")), coverage)
+    table.caption = "MSE and MAE in standard deviations of the training series"
+    return table

@@ -1,0 +1,273 @@
+"""Forecasts of ETTm1 with 30% of the observations dropped: the paper's table on forecasting under missingness.
+
+    python -m smoothcde.experiments.forecasting --results forecasting.json
+
+Seven channels, 24 steps of 15 minutes seen, the next 24 forecast, errors in standard deviations of the training split,
+months 1 to 12 for training, 13 to 16 for validation, 17 to 20 for the test, an origin at every step. What was dropped
+is known to nobody before the test, whose targets are complete. "30% of daily observations were randomly dropped" can be
+read in two ways: *stamps*, each dropped by chance, and *days*, dropped whole. Where a dropped day leaves a history
+without any observation, no model can say anything, and there is no forecast.
+"""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from itertools import product
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import torch
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from smoothcde.data import load_ett
+from smoothcde.estimators import CDEForecaster
+from smoothcde.experiments.ledger import Ledger
+from smoothcde.experiments.lineup import REFERENCE, WITHOUT_WIDTH
+from smoothcde.models import build_forecaster, matching_hidden, parameter_count
+from smoothcde.models.forecast import BASELINES
+from smoothcde.series import SeriesSet
+from smoothcde.training import Recipe
+
+READINGS = ("stamps", "days")
+COMPARED = ("mvc-gp", "cubic", "gru", "linear-forecast", "last-value")
+PAPER = {"mvc-gp": "0.428 ± 0.009", "cubic": "0.487 ± 0.004", "gru": "0.476 ± 0.007"}
+"""Test MSE of the paper's table on forecasting."""
+CONTEXT, HORIZON, STEP, DAY, MONTH = 24, 24, 900.0, 86400.0, 30 * 86400.0
+CHANNELS = 7
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How every model is trained.
+
+    Attributes:
+        epochs: passes.
+        epoch_size: windows of a pass.
+        batch_size: windows per step.
+        learning_rate: at its highest.
+        weight_decay: of AdamW.
+        hidden: size of mvc-gp's state per view; the others are matched to its parameter count.
+        width: of fields and encoders.
+        bandwidths: of mvc-gp's views, fractions of the context.
+        noise: sigma of its Gaussian processes.
+        tolerance: of the solver.
+        clock: whether models are told the time of day, which the paper's are not.
+        drop: share of the observations that is dropped.
+    """
+
+    epochs: int = 6
+    epoch_size: int = 8192
+    batch_size: int = 128
+    learning_rate: float = 4e-3
+    weight_decay: float = 0.03
+    hidden: int = 32
+    width: int = 64
+    bandwidths: tuple[float, ...] = (0.3, 1.0)
+    noise: float = 0.1
+    tolerance: float = 1e-2
+    clock: bool = False
+    drop: float = 0.3
+
+    def recipe(self) -> Recipe:
+        """The same for all."""
+        return Recipe(
+            self.epochs,
+            self.batch_size,
+            self.learning_rate,
+            self.weight_decay,
+            epoch_size=self.epoch_size,
+            select="loss",
+        )
+
+    def options(self, name: str) -> dict[str, Any]:
+        """Settings of a model besides its size."""
+        if name in WITHOUT_WIDTH:
+            return {}
+        tolerances = {"rtol": self.tolerance, "atol": self.tolerance}
+        settings = {"width": self.width, "time_channel": True, **tolerances}
+        if name.startswith("mv"):
+            settings |= {"encoder_width": self.width // 2, "encoder_inputs": "values+mask+gap", "noise": self.noise}
+        return settings
+
+    def hidden_of(self, name: str) -> int:
+        """The hidden size that gives a model as many parameters as mvc-gp."""
+        with torch.device("meta"):
+            reference = parameter_count(self._build(REFERENCE, self.hidden))
+            return matching_hidden(lambda hidden: self._build(name, hidden), reference)
+
+    def _build(self, name: str, hidden: int) -> Any:
+        sizes: dict[str, Any] = {"channels": CHANNELS, "horizon": HORIZON, "context": CONTEXT, "time_scale": 1.0}
+        sizes |= {"bandwidths": self.views_of(name), "periods": (DAY,) if self.clock else ()}
+        return build_forecaster(name, **sizes, hidden=hidden, **self.options(name))
+
+    def views_of(self, name: str) -> tuple[float, ...]:
+        """Bandwidths of a model's paths."""
+        return self.bandwidths if name.startswith("mv") else self.bandwidths[:1]
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """The recording as it was and with observations dropped, cut into its splits."""
+
+    training: SeriesSet
+    validation: SeriesSet
+    test: SeriesSet
+    truth: SeriesSet
+
+    @classmethod
+    def of(cls, whole: SeriesSet, reading: str, drop: float, seed: int) -> "Task":
+        """The task of one seed."""
+        kept = whole_without(whole, dropped(whole.times, reading, drop, seed))
+        start = float(whole.start[0])
+        ends = [start + months * MONTH - STEP for months in (12, 16, 20)]
+        # A split's first origin is the last stamp of the split before, so that every one of its stamps is a target.
+        begins = [start, *(end - (CONTEXT - 1) * STEP for end in ends[:2])]
+        parts = [kept.with_window(a, b).cropped() for a, b in zip(begins, ends, strict=True)]
+        return cls(*parts, truth=whole.with_window(begins[2], ends[2]).cropped())
+
+
+def dropped(times: np.ndarray, reading: str, share: float, seed: int) -> np.ndarray:
+    """True at stamps that are dropped: "stamps" by chance, or "days" as a whole."""
+    if reading not in READINGS:
+        raise ValueError(f"there is no reading {reading!r}; use any of: {', '.join(map(repr, READINGS))}")
+    generator = np.random.default_rng([seed, READINGS.index(reading)])
+    if reading == "stamps":
+        return generator.random(len(times)) < share
+    day = np.floor((times - times[0]) / DAY).astype(int)
+    return (generator.random(day.max() + 1) < share)[day]
+
+
+def whole_without(series: SeriesSet, gone: np.ndarray) -> SeriesSet:
+    """One recording less some stamps, its window as it was."""
+    kept = ~gone
+    return replace(series, values=series.values[kept], times=series.times[kept], offsets=np.array([0, int(kept.sum())]))
+
+
+def run_one(task: Task, name: str, plan: Plan, seed: int) -> dict[str, Any]:
+    """Train one model and judge it on the test split."""
+    trained = name not in BASELINES
+    forecaster = CDEForecaster(
+        CONTEXT,
+        HORIZON,
+        name,
+        step=STEP,
+        baseline=False,
+        hidden=plan.hidden_of(name) if trained else None,
+        bandwidths=plan.views_of(name),
+        periods=(DAY,) if plan.clock else (),
+        recipe=plan.recipe(),
+        model_options=plan.options(name) if trained else None,
+        random_state=seed,
+    )
+    began, worked = time.perf_counter(), time.process_time()
+    forecaster.fit(task.training, task.validation)
+    seconds, cpu = time.perf_counter() - began, time.process_time() - worked
+    record = forecaster.predictor_.record
+    best = record["epochs"][record["best_epoch"] - 1] if "epochs" in record else {}
+    found = forecaster.backtest(task.test, truth=task.truth)
+    scores = found.table.loc[name]
+    return {
+        "mse": float(scores["MSE"]),
+        "mae": float(scores["MAE"]),
+        "validation_mse": best.get("validation_loss"),
+        "best_epoch": record.get("best_epoch"),
+        "nfe": best.get("nfe") or None,
+        "seconds": seconds,
+        "cpu_seconds": cpu,
+        "parameters": parameter_count(forecaster.predictor_.model),
+        "windows": found.origins,
+        "without_history": found.skipped,
+    }
+
+
+def run(
+    names: Sequence[str] = COMPARED,
+    seeds: Sequence[int] = (0, 1, 2),
+    readings: Sequence[str] = READINGS,
+    plan: Plan | None = None,
+    ledger: Ledger | None = None,
+    whole: SeriesSet | None = None,
+    on_line: Callable[[dict[str, Any], dict[str, Any]], None] | None = None,
+) -> list[tuple[dict[str, Any], dict[str, Any]]]:
+    """All results, seed by seed; those that the ledger has are not made again.
+
+    Args:
+        names: models.
+        seeds: each drops other observations, and begins with other weights.
+        readings: of "dropped".
+        plan: how to train.
+        ledger: where results are kept.
+        whole: the recording; ETTm1 by default.
+        on_line: told settings and result of each as it is known.
+    """
+    plan, ledger, lines = plan or Plan(), ledger or Ledger(), []
+    for seed, reading, name in product(seeds, readings, names):
+        settings = {"data": "ETTm1", "reading": reading, "model": name, "seed": seed, **asdict(plan)}
+        settings["bandwidths"] = list(plan.bandwidths)
+        found = ledger.find(settings)
+        if found is None:
+            whole = whole or load_ett("ETTm1")
+            found = run_one(Task.of(whole, reading, plan.drop, seed), name, plan, seed)
+            ledger.add(settings, found)
+        lines.append((settings, found))
+        if on_line is not None:
+            on_line(settings, found)
+    return lines
+
+
+def table_of(lines: Sequence[tuple[dict[str, Any], dict[str, Any]]]) -> Table:
+    """Mean and spread over seeds, with the paper's figures beside; NFE per row, and CPU seconds of training."""
+    clock = ", told the time of day" if any(settings["clock"] for settings, _ in lines) else ""
+    table = Table(title=f"ETTm1, 24 steps seen{clock}, 24 forecast, 30% dropped; errors of seven standardised channels")
+    for heading in ("dropped", "model", "MSE", "MAE", "paper's MSE", "NFE", "CPU s", "seeds"):
+        table.add_column(heading, justify="left" if heading in ("dropped", "model") else "right")
+    for (reading, name), found in _grouped(lines):
+        table.add_row(
+            reading,
+            name,
+            _spread([r["mse"] for r in found]),
+            _spread([r["mae"] for r in found]),
+            PAPER.get(name, "-"),
+            f"{np.mean([r['nfe'] for r in found]):.0f}" if found[0]["nfe"] else "-",
+            f"{np.mean([r['cpu_seconds'] for r in found]):.0f}",
+            str(len(found)),
+        )
+    return table
+
+
+def _grouped(lines: Sequence[tuple[dict[str, Any], dict[str, Any]]]) -> Iterator[tuple[tuple[str, str], list[Any]]]:
+    keys = list(dict.fromkeys((settings["reading"], settings["model"]) for settings, _ in lines))
+    for key in sorted(keys, key=lambda k: k[0], reverse=True):
+        yield key, [found for settings, found in lines if (settings["reading"], settings["model"]) == key]
+
+
+def _spread(values: Sequence[float]) -> str:
+    return f"{np.mean(values):.3f}" + (f" ± {np.std(values, ddof=1):.3f}" if len(values) > 1 else "")
+
+
+def main(
+    results: Annotated[Path, typer.Option(help="File of results; what it holds is not run again.")],
+    model: Annotated[list[str] | None, typer.Option(help="Only these models; repeat for several.")] = None,
+    reading: Annotated[list[str] | None, typer.Option(help="stamps, days; both by default.")] = None,
+    seeds: Annotated[int, typer.Option(min=1, help="How many, from 0.")] = 3,
+    clock: Annotated[bool, typer.Option(help="Tell the models the time of day.")] = False,
+) -> None:
+    """Train, judge and print one table."""
+    console, names = Console(), tuple(model or COMPARED)
+
+    def tell(settings: dict[str, Any], found: dict[str, Any]) -> None:
+        what = f"{settings['reading']}, {settings['model']}, seed {settings['seed']}"
+        console.print(f"{what}: MSE {found['mse']:.4f}, MAE {found['mae']:.4f} in {found['cpu_seconds']:.0f} CPU s")
+
+    try:
+        lines = run(names, range(seeds), reading or READINGS, Plan(clock=clock), Ledger(results), on_line=tell)
+    except (ValueError, FileNotFoundError) as error:
+        raise typer.BadParameter(str(error)) from error
+    console.print(table_of(lines))
+
+
+if __name__ == "__main__":
+    typer.run(main)

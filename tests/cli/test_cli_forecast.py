@@ -1,0 +1,116 @@
+"""`smoothcde forecast`: from a table to what comes next."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from cli_tables import command
+
+from smoothcde import CDEForecaster, SeriesSet
+
+SMALL = ("--context", 8, "--horizon", 4, "--epochs", 2, "--hidden", 6)
+
+
+def load(length=120, seed=0):
+    """An hourly recording of two channels with gaps, by the clock."""
+    generator = np.random.default_rng(seed)
+    hours = np.arange(length)
+    frame = pd.DataFrame({"time": pd.Timestamp("2024-05-01") + pd.to_timedelta(hours, unit="h")})
+    frame["load"] = np.round(10 + 3 * np.sin(2 * np.pi * hours / 24) + 0.2 * generator.normal(size=length), 3)
+    frame["heat"] = np.round(np.cos(2 * np.pi * hours / 24), 3)
+    frame.loc[generator.random(length) < 0.2, "heat"] = np.nan
+    return frame[generator.random(length) >= 0.1].reset_index(drop=True)
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("forecast")
+    load().to_csv(folder / "load.csv", index=False)
+    return folder
+
+
+def test_a_table_of_dates_is_forecast_judged_drawn_and_remembered(place):
+    arguments = ("--out", place / "next.csv", "--model-dir", place / "model", "--plot", place / "next.png")
+    told = command(
+        "forecast",
+        place / "load.csv",
+        *SMALL,
+        "--quantiles",
+        "0.1,0.5,0.9",
+        "--period",
+        86400,
+        "--backtest",
+        *arguments,
+    )
+    assert told.exit_code == 0, told.output
+    for words in ("Backtest over", "linear-forecast", "last-value", "coverage (meant: 80%)", "4 rows written to"):
+        assert words in told.stdout
+    table = pd.read_csv(place / "next.csv")
+    names = [f"{name}{end}" for name in ("load", "heat") for end in ("", "_q0.1", "_q0.5", "_q0.9")]
+    assert list(table.columns) == ["time", *names]
+    last = pd.to_datetime(load()["time"]).max()
+    assert pd.to_datetime(table["time"]).tolist() == [last + pd.Timedelta(hours=k) for k in range(1, 5)]
+    assert (place / "next.png").read_bytes().startswith(b"\x89PNG")
+    # The saved forecaster does it again, to the digit, and so does the library.
+    again = command("forecast", place / "load.csv", "--model-dir", place / "model", "--out", place / "again.parquet")
+    assert again.exit_code == 0, again.output
+    np.testing.assert_allclose(pd.read_parquet(place / "again.parquet")["load"], table["load"], rtol=1e-6)
+    frame = load().assign(id="series")
+    series = SeriesSet.from_frame(frame, id="id", time="time")
+    values = CDEForecaster.load(place / "model").predict(series).values
+    np.testing.assert_allclose(table[["load", "heat"]].to_numpy(), values[0], rtol=1e-6)
+
+
+def test_tidy_tables_of_several_series_with_numbers_for_times(place):
+    tables = [load(60, seed=k).assign(id=f"s{k}", time=lambda f: f.index * 0.5) for k in range(2)]
+    tidy = pd.concat(tables).melt(["id", "time"], ["load", "heat"], "variable", "value").dropna()
+    tidy.to_csv(place / "tidy.csv", index=False)
+    arguments = ("--variable", "variable", "--value", "value", "--model", "gru", "--json")
+    told = command("forecast", place / "tidy.csv", *SMALL, *arguments)
+    assert told.exit_code == 0, told.output
+    document = json.loads(told.stdout)
+    assert document["rows"] == 8
+    assert {row["id"] for row in document["forecasts"]} == {"s0", "s1"}
+    assert document["columns"] == ["id", "time", "heat", "load"]
+    refused = command("forecast", place / "tidy.csv", *SMALL)
+    assert refused.exit_code == 1
+    assert "looks tidy; add --variable variable --value value" in refused.stderr
+
+
+def test_a_moment_to_forecast_from(place):
+    moment = ("--end", "2024-05-03T12:00")
+    told = command("forecast", place / "load.csv", *SMALL, "--model", "last-value", *moment, "--json")
+    rows = json.loads(told.stdout)["forecasts"]
+    assert [row["time"] for row in rows] == [f"2024-05-03T{h}:00:00" for h in (13, 14, 15, 16)]
+    known = load().set_index("time")["load"][: pd.Timestamp("2024-05-03T12:00")]
+    assert rows[0]["load"] == pytest.approx(known.iloc[-1], rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (("--model", "arima"), 2, "there is no model 'arima'"),
+        (("--quantiles", "low,high"), 1, "--quantiles is 'low,high'; give numbers with commas between"),
+        (("--quantiles", "0.1,0.9"), 1, "as many below 0.5 as above and 0.5 itself"),
+        (("--context", 200), 1, "no series spans 200 + 4 steps of 3600"),
+        (("--end", "2030-01-01"), 1, "no observation of series 'series' in the 8 steps"),
+        (("--id", "plant"), 1, "no column 'plant'; the table has"),
+        (("--plot", "next.bmp"), 1, "name a .png, .pdf or .svg file"),
+    ],
+)
+def test_wrong_use_is_told_in_a_sentence(place, arguments, code, words):
+    told = command("forecast", place / "load.csv", *SMALL, "--model", "last-value", *arguments)
+    assert told.exit_code == code
+    assert words in " ".join(told.stderr.split())
+
+
+def test_a_saved_forecaster_is_not_bent(place):
+    command("forecast", place / "load.csv", *SMALL, "--model", "last-value", "--model-dir", place / "fixed")
+    told = command("forecast", place / "load.csv", "--horizon", 9, "--model-dir", place / "fixed")
+    assert told.exit_code == 1
+    assert "--horizon is 9, and the forecaster in" in told.stderr
+    (place / "other").mkdir()
+    (place / "other" / "notes.txt").write_text("mine")
+    told = command("forecast", place / "load.csv", "--model-dir", place / "other")
+    assert "is there already and holds no model; choose another --model-dir" in told.stderr
