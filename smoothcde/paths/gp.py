@@ -10,14 +10,11 @@ from torch import Tensor
 
 from smoothcde.paths import chebyshev
 from smoothcde.paths.base import Path, positive_per_view, repeat_views, view_weights
+from smoothcde.paths.gp_sums import BatchSums, ObservationSums, on_unit_window
 from smoothcde.series import SeriesBatch
 
-WEIGHT_FLOOR = 1e-5
-"""The paper's epsilon: even an observation without any attention keeps this much precision."""
 MOST_NODES = 4_000
 """Nodes per view, beyond which a path is refused: a single system of that size takes 128 MB and seconds."""
-LARGEST_TABLE = 4_000_000
-"""Numbers in a table of products of basis functions, beyond which it costs more memory than it saves time."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -91,29 +88,69 @@ class GPPath(Path):
                 f"{MOST_NODES:,}; give a larger bandwidth or shorter windows (are both in the same unit of time?)"
             )
         mean = torch.as_tensor(prior_mean, dtype=torch.float64, device=batch.device)
+        return cls.of_sums(
+            BatchSums(batch, mean, noise, weights),
+            batch.start,
+            batch.end,
+            bandwidth,
+            scale,
+            nodes=counts,
+            dtype=batch.dtype,
+            mean=mean,
+            variance=variance,
+        )
 
-        posterior = _Posterior(batch, mean)
-        fitted: list[tuple[Tensor, Tensor | None]] = [(batch.values, None)] * views
+    @classmethod
+    def of_sums(
+        cls,
+        sums: ObservationSums,
+        start: Float64[Tensor, "n"],
+        end: Float64[Tensor, "n"],
+        bandwidth: Float64[Tensor, "views"],
+        scale: Float64[Tensor, "views"],
+        *,
+        nodes: Sequence[int],
+        dtype: torch.dtype,
+        mean: Any = 0.0,
+        variance: bool = False,
+    ) -> "GPPath":
+        """The path that these sums over observations determine: they are all it needs to know of a series.
+
+        Args:
+            sums: over what was observed.
+            start: where each series' window begins.
+            end: where it ends.
+            bandwidth: per view.
+            scale: standard deviation of the prior per view.
+            nodes: per view.
+            dtype: of the path.
+            mean: of the prior.
+            variance: keep what `variance(t)` needs.
+        """
+        views, window, counts = len(bandwidth), end - start, list(nodes)
+        fitted: list[tuple[Tensor, Tensor | None]] = [(window, None)] * views
         # Views with equally many nodes are one batched system; there are never more groups than views.
         for count in sorted(set(counts)):
             group = [view for view in range(views) if counts[view] == count]
-            precision = precision_of(batch, noise[group], None if weights is None else weights[:, group])
-            means, covariances = posterior.solve(count, bandwidth[group], scale[group], precision, variance)
-            for view, coefficients, covariance in zip(group, means, covariances, strict=True):
+            gram, pull = sums.of(count, group)
+            common = window[:1] if sums.aligned else window
+            means, covariances = _posterior(gram, pull, common, bandwidth[group], scale[group], variance)
+            means = means.squeeze(2) if sums.shared else means.squeeze(-1).mT
+            for view, coefficients, covariance in zip(group, means.unbind(), covariances, strict=True):
                 fitted[view] = (coefficients, covariance)
 
         most = max(counts)
         coefficients = torch.cat([_padded(c, most, dims=1) for c, _ in fitted])
-        window = repeat_views(batch.end - batch.start, views)
         stretch = 2 / torch.where(window > 0, window, 1.0)
-        slopes = chebyshev.differentiation(most).to(batch.device) @ coefficients * stretch[:, None, None]
+        slopes = chebyshev.differentiation(most).to(start.device) @ coefficients
+        slopes = slopes * repeat_views(stretch, views)[:, None, None]
         coefficients = torch.cat([coefficients[:, :1] + mean, coefficients[:, 1:]], dim=1)
         covariance = torch.cat([_padded(v, most, dims=2) for _, v in fitted if v is not None]) if variance else None
         return cls(
-            start=repeat_views(batch.start, views),
-            end=repeat_views(batch.end, views),
-            coefficients=coefficients.to(batch.dtype),
-            slopes=slopes.to(batch.dtype),
+            start=repeat_views(start, views),
+            end=repeat_views(end, views),
+            coefficients=coefficients.to(dtype),
+            slopes=slopes.to(dtype),
             covariance=covariance,
         )
 
@@ -123,7 +160,7 @@ class GPPath(Path):
         return self.coefficients
 
     def _features(self, t: Tensor) -> Tensor:
-        x = _on_unit_window(t, self.start[:, None], self.end[:, None])
+        x = on_unit_window(t, self.start[:, None], self.end[:, None])
         return chebyshev.features(x.to(self.dtype), self.coefficients.shape[1])
 
     def _evaluate(self, t: Float64[Tensor, "rows moments"]) -> Float[Tensor, "rows moments channels"]:
@@ -144,7 +181,7 @@ class GPPath(Path):
             raise ValueError("this path was fitted without its variance; call GPPath.fit(..., variance=True)")
         times, single = self._times(t)
         times = torch.clamp(times, self.start[:, None], self.end[:, None])
-        x = _on_unit_window(times, self.start[:, None], self.end[:, None])
+        x = on_unit_window(times, self.start[:, None], self.end[:, None])
         basis = chebyshev.features(x, self.covariance.shape[-1])
         spread = torch.einsum("rmi,rcij,rmj->rmc", basis, self.covariance, basis).clamp(min=0.0)
         spread = spread.expand(*spread.shape[:2], self.channels)
@@ -154,55 +191,26 @@ class GPPath(Path):
         return ["coefficients", "slopes"]
 
 
-class _Posterior:
-    """What all views of a batch share while they are conditioned on it."""
+def _posterior(
+    gram: Tensor, pull: Tensor, window: Tensor, bandwidth: Tensor, scale: Tensor, variance: bool
+) -> tuple[Tensor, Sequence[Tensor | None]]:
+    """Chebyshev coefficients `[views, n, systems, count, columns]` (and covariances) of a group of views.
 
-    def __init__(self, batch: SeriesBatch, mean: Tensor):
-        window = batch.end - batch.start
-        x = _on_unit_window(batch.times, batch.start[:, None], batch.end[:, None])
-        # Series on one common grid share their basis and kernel, and what follows is a few large products.
-        self.aligned = len(batch) > 1 and bool((x == x[:1]).all() & (window == window[:1]).all())
-        self.x, self.window = (x[:1], window[:1]) if self.aligned else (x, window)
-        # One system serves all channels observed at the same stamps; otherwise each channel has its own.
-        self.shared = bool((batch.mask == batch.mask[:, :, :1]).all())
-        centred = (batch.values.double() - mean) * batch.mask
-        self.targets = centred[:, None] if self.shared else centred.transpose(1, 2)[..., None]
-
-    def solve(
-        self, count: int, bandwidth: Tensor, scale: Tensor, precision: Tensor, variance: bool
-    ) -> tuple[Sequence[Tensor], Sequence[Tensor | None]]:
-        """Chebyshev coefficients `[n, count, channels]` (and covariance) for each view of a group.
-
-        `precision` is [views, n, 1 or channels, length]: channels that share their stamps share a system.
-        """
-        device = self.x.device
-        precision = precision[:, :, :1] if self.shared else precision
-        to_coefficients = chebyshev.transform(count).to(device)
-        basis = chebyshev.features(self.x, count) @ to_coefficients  # [n or 1, length, count], Lagrange at the stamps
-        node = chebyshev.nodes(count).to(device)
-        distance = (node[:, None] - node) / 2 * self.window[:, None, None]
-        kernel = torch.exp(-0.5 * (distance / bandwidth[:, None, None, None]) ** 2) * scale[:, None, None, None] ** 2
-        kernel = kernel[:, :, None]  # [views, n or 1, 1, count, count]
-        gram, pull = self._sums(basis, precision)
-        system = torch.eye(count, dtype=torch.float64, device=device) + _times(gram, kernel)
-        coefficients = _times(_solve(system, pull).mT, kernel @ to_coefficients.mT).mT
-        coefficients = coefficients.squeeze(2) if self.shared else coefficients.squeeze(-1).mT
-        if not variance:
-            return coefficients.unbind(), [None] * len(coefficients)
-        # K (I + G K)^-1 = ((I + K G)^-1) K, symmetric; no subtraction, so small variances keep their digits.
-        spread = _solve(system.mT, kernel.expand_as(system)).mT
-        return coefficients.unbind(), (to_coefficients @ spread @ to_coefficients.mT).unbind()
-
-    def _sums(self, basis: Tensor, precision: Tensor) -> tuple[Tensor, Tensor]:
-        """A^T P A and A^T P x, `[views, n, systems, count, count or columns]`."""
-        length, count = basis.shape[1:]
-        if self.aligned and length * count**2 <= LARGEST_TABLE:
-            pairs = (basis[0, :, :, None] * basis[0, :, None, :]).flatten(1)
-            gram = precision.reshape(-1, length) @ pairs
-            pull = (precision[..., None] * self.targets).mT @ basis[0]
-            return gram.view(*precision.shape[:3], count, count), pull.mT
-        weighted = basis.mT[None, :, None] * precision[:, :, :, None, :]
-        return weighted @ basis[None, :, None], weighted @ self.targets[None]
+    `window` is one length for each series, or a single one for all.
+    """
+    count, device = gram.shape[-1], gram.device
+    to_coefficients = chebyshev.transform(count).to(device)
+    node = chebyshev.nodes(count).to(device)
+    distance = (node[:, None] - node) / 2 * window[:, None, None]
+    kernel = torch.exp(-0.5 * (distance / bandwidth[:, None, None, None]) ** 2) * scale[:, None, None, None] ** 2
+    kernel = kernel[:, :, None]  # [views, n or 1, 1, count, count]
+    system = torch.eye(count, dtype=torch.float64, device=device) + _times(gram, kernel)
+    coefficients = _times(_solve(system, pull).mT, kernel @ to_coefficients.mT).mT
+    if not variance:
+        return coefficients, [None] * len(coefficients)
+    # K (I + G K)^-1 = ((I + K G)^-1) K, symmetric; no subtraction, so small variances keep their digits.
+    spread = _solve(system.mT, kernel.expand_as(system)).mT
+    return coefficients, (to_coefficients @ spread @ to_coefficients.mT).unbind()
 
 
 def _times(left: Tensor, right: Tensor) -> Tensor:
@@ -222,23 +230,6 @@ def _solve(systems: Tensor, right: Tensor) -> Tensor:
         return torch.linalg.solve(systems, right)
     pairs = zip(systems.flatten(0, -3), right.flatten(0, -3), strict=True)
     return torch.stack([torch.linalg.solve(system, side) for system, side in pairs]).view_as(right)
-
-
-def _on_unit_window(t: Tensor, start: Tensor, end: Tensor) -> Tensor:
-    """Times as positions in [-1, 1]; a window without extent is all at -1."""
-    window = end - start
-    return 2 * (t - start) / torch.where(window > 0, window, 1.0) - 1
-
-
-def precision_of(
-    batch: SeriesBatch, noise: Tensor, weights: Tensor | None
-) -> Float64[Tensor, "views n channels length"]:
-    """1 / Sigma per view, series, channel and stamp; zero where a channel was not observed."""
-    observed = batch.mask.mT.double()
-    if weights is None:
-        return observed / noise[:, None, None, None] ** 2
-    attention = weights.double().transpose(0, 1)[:, :, None, :] + WEIGHT_FLOOR
-    return observed * attention / noise[:, None, None, None] ** 2
 
 
 def _node_counts(nodes: int | Sequence[int] | None, bandwidth: Tensor, batch: SeriesBatch) -> list[int]:
