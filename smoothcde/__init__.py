@@ -55,6 +55,7 @@ from smoothcde.solve import (
     predict_cost,
 )
 from smoothcde.storage import ModelFileError
+from smoothcde.streaming import StreamingPredictor
 
 __version__ = "0.1.0"
 
@@ -99,6 +100,7 @@ __all__ = [
     "SolveError",
     "SolverOptions",
     "Status",
+    "StreamingPredictor",
     "Term",
     "TimePath",
     "bandwidth_for",

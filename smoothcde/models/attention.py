@@ -67,9 +67,15 @@ class ConvEncoder(nn.Module):
         inner = (places[:, None] + shifts).clamp(min=0).minimum(last)  # places of the first layer, ends repeated
         outer = (inner[:, :, None] + shifts).clamp(min=0).minimum(last[:, :, None])
         seen = features[series[:, None, None], outer].flatten(2)  # [stamps, 3, 3 features]
-        inner_context = torch.relu(seen @ first.weight.permute(2, 1, 0).flatten(0, 1) + first.bias)
-        taps = second.weight.permute(2, 1, 0).flatten(0, 1)
-        return torch.relu(inner_context.flatten(1) @ taps + second.bias)
+        assert first.bias is not None
+        assert second.bias is not None
+        inner_weight = first.weight.permute(2, 1, 0).flatten(0, 1)
+        context = torch.relu(torch.addmm(first.bias, seen.flatten(0, 1), inner_weight)).unflatten(0, (-1, 3))
+        # Tap by tap, as for whole series: so the two round alike.
+        outputs = second.bias
+        for tap, weight in enumerate(second.weight.permute(2, 1, 0)):
+            outputs = torch.addmm(outputs, context[:, tap], weight)
+        return torch.relu(outputs)
 
     def end_to_end(
         self, features: Float[Tensor, "n length features"], lengths: Int[Tensor, "n"]
