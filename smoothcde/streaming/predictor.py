@@ -2,16 +2,15 @@
 
 from collections.abc import Hashable, Iterator, Sequence
 from os import PathLike
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import torch
 
-from smoothcde.estimators.base import CDEEstimator
-from smoothcde.estimators.predictor import BATCH_SIZE, Predictor
+from smoothcde.estimators.predictor import BATCH_SIZE
 from smoothcde.models import MultiViewCDE
 from smoothcde.series import SeriesSet
-from smoothcde.series.duplicates import Duplicates, check_policy
+from smoothcde.series.duplicates import check_policy
 from smoothcde.series.problems import Problems, listed
 from smoothcde.storage import read_directory, write_directory
 from smoothcde.streaming.history import History
@@ -20,8 +19,7 @@ from smoothcde.streaming.inputs import observations_of, predictor_of, rows_named
 from smoothcde.streaming.scores import RememberedScores
 from smoothcde.streaming.state import contents_of, restore
 
-Method = Literal["auto", "incremental", "refit"]
-Late = Literal["insert", "error"]
+_METHODS = ("auto", "incremental", "refit")
 
 
 class StreamingPredictor:
@@ -59,15 +57,15 @@ class StreamingPredictor:
 
     def __init__(
         self,
-        model: Predictor | CDEEstimator,
+        model: Any,
         window: float,
         series: int | Sequence[Hashable] = 1,
         *,
         static: Any = None,
-        duplicates: Duplicates = "error",
-        late: Late = "insert",
+        duplicates: str = "error",
+        late: str = "insert",
         max_observations: int = 100_000,
-        method: Method = "auto",
+        method: str = "auto",
     ):
         self.model = predictor_of(model)
         self.window = _positive(window, "window", "give the length of the history in the series' unit of time")
@@ -85,9 +83,7 @@ class StreamingPredictor:
                 'have; use method="auto" or "refit"'
             )
         most = int(_positive(max_observations, "max_observations", "give the most stamps a window may hold"))
-        self.duplicates: Duplicates = duplicates
-        self.late: Late = late
-        self.method: Method = method
+        self.duplicates, self.late, self.method = duplicates, late, method
         self.max_observations = most
         self.static = static_of(self.model, static, self.series)
         self.dropped = np.zeros(len(self.series), dtype=np.int64)
@@ -242,9 +238,6 @@ class StreamingPredictor:
                 f'{times[order][i]:.15g}); sort the stamps, or make the StreamingPredictor with late="insert"'
             )
         problems.raise_if_any()
-
-
-_METHODS = ("auto", "incremental", "refit")
 
 
 def _blocks(count: int) -> Iterator[int]:
