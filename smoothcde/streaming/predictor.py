@@ -14,7 +14,7 @@ from smoothcde.series.duplicates import check_policy
 from smoothcde.series.problems import Problems, listed
 from smoothcde.storage import read_directory, write_directory
 from smoothcde.streaming.history import History
-from smoothcde.streaming.incremental import Incremental, has_incremental_form
+from smoothcde.streaming.incremental import LEAST_STAMPS, Incremental, has_incremental_form
 from smoothcde.streaming.inputs import observations_of, predictor_of, rows_named, static_of
 from smoothcde.streaming.scores import RememberedScores
 from smoothcde.streaming.state import contents_of, restore
@@ -172,7 +172,7 @@ class StreamingPredictor:
 
     def _outputs(self, rows: np.ndarray, moments: np.ndarray) -> np.ndarray:
         seen, slots, times = self._seen(rows, moments)
-        if self._incremental is None:
+        if self._incremental is None or (self.method == "auto" and len(seen.times) < LEAST_STAMPS):
             return self.model.outputs(seen)
         like = next(self.model.model.parameters())
         batch = self.model.prepare(seen).batch(device=like.device, dtype=like.dtype)

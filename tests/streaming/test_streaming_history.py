@@ -209,3 +209,16 @@ def test_fitted_estimators_with_static_features_stream_as_well():
     for k in range(5):
         stream.update(float(k), series[:3, :, k])
     np.testing.assert_allclose(stream.predict_proba(), classifier.predict_proba(series[:3], static=static[:3]))
+
+
+def test_auto_fits_short_windows_anew_and_remembers_long_ones(monkeypatch):
+    stream = StreamingPredictor(small_predictor(), 5.0)
+    asked = []
+    remembered = stream._incremental.outputs
+    monkeypatch.setattr(stream._incremental, "outputs", lambda *given: asked.append(1) or remembered(*given))
+    stream.update(np.linspace(0, 1, 999), np.zeros((999, 2)), 0)
+    before = stream.outputs()
+    assert not asked
+    stream.update(1.001, [0.0, 0.0])
+    np.testing.assert_allclose(stream.outputs(), before, atol=1e-2)
+    assert asked
