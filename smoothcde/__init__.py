@@ -58,6 +58,7 @@ from smoothcde.solve import (
     predict_cost,
 )
 from smoothcde.storage import ModelFileError
+from smoothcde.streaming import StreamingPredictor
 
 __version__ = "0.1.0"
 
@@ -108,6 +109,7 @@ __all__ = [
     "SolveError",
     "SolverOptions",
     "Status",
+    "StreamingPredictor",
     "Term",
     "TimePath",
     "bandwidth_for",

@@ -96,17 +96,20 @@ class Predictor:
 
     def probabilities(self, series: SeriesSet) -> np.ndarray:
         """`[n, classes]`, calibrated if the training was asked to; columns in the order of `labels`."""
-        if self.task != "classification":
-            raise ValueError("this model was trained for regression and has no probabilities; use `predict`")
         return self.probabilities_of(self.outputs(series))
 
     def probabilities_of(self, outputs: np.ndarray) -> np.ndarray:
         """Probabilities of logits that are at hand."""
+        if self.task != "classification":
+            raise ValueError("this model was trained for regression and has no probabilities; use `predict`")
         return softmax(outputs / self.temperature, axis=1)
 
     def predict(self, series: SeriesSet) -> np.ndarray:
         """The likeliest label of each series, `[n]`; or its targets, `[n, targets]`."""
-        outputs = self.outputs(series)
+        return self.answers_of(self.outputs(series))
+
+    def answers_of(self, outputs: np.ndarray) -> np.ndarray:
+        """Labels or targets of outputs that are at hand."""
         if self.labels is not None:
             return self.labels[outputs.argmax(axis=1)]
         assert self.targets is not None
@@ -121,12 +124,20 @@ class Predictor:
 
     def save(self, directory: str | PathLike[str]) -> None:
         """Write a model directory, whole or not at all; one that is there already is replaced."""
-        write_directory(directory, Contents(self._document(), dict(self.model.state_dict())))
+        write_directory(directory, self.contents())
 
     @classmethod
     def load(cls, directory: str | PathLike[str]) -> "Predictor":
         """The predictor of a model directory; `ModelFileError` if it is damaged, incomplete or of a newer format."""
-        contents = read_directory(directory)
+        return cls.of_contents(read_directory(directory), directory)
+
+    def contents(self) -> Contents:
+        """What `save` writes."""
+        return Contents(self._document(), dict(self.model.state_dict()))
+
+    @classmethod
+    def of_contents(cls, contents: Contents, directory: str | PathLike[str]) -> "Predictor":
+        """What `load` makes of a directory's contents; the directory is named in messages."""
         try:
             return cls._of(contents)
         except (KeyError, TypeError, ValueError, AttributeError, RuntimeError, OverflowError) as error:

@@ -53,6 +53,30 @@ class ConvEncoder(nn.Module):
         """Context of each stamp; padding holds something finite."""
         return self.end_to_end(features, lengths)[:, : features.shape[1]]
 
+    def context_at(
+        self,
+        features: Float[Tensor, "n length features"],
+        lengths: Int[Tensor, "n"],
+        series: Int[Tensor, "stamps"],
+        places: Int[Tensor, "stamps"],
+    ) -> Float[Tensor, "stamps width"]:
+        """Context of single stamps: what `forward` gives there, from five stamps' features each."""
+        first, second = cast("list[nn.Conv1d]", list(self.layers))
+        last = (lengths[series] - 1).clamp(min=0)[:, None]
+        shifts = torch.arange(-1, 2, device=features.device)
+        inner = (places[:, None] + shifts).clamp(min=0).minimum(last)  # places of the first layer, ends repeated
+        outer = (inner[:, :, None] + shifts).clamp(min=0).minimum(last[:, :, None])
+        seen = features[series[:, None, None], outer].flatten(2)  # [stamps, 3, 3 features]
+        assert first.bias is not None
+        assert second.bias is not None
+        inner_weight = first.weight.permute(2, 1, 0).flatten(0, 1)
+        context = torch.relu(torch.addmm(first.bias, seen.flatten(0, 1), inner_weight)).unflatten(0, (-1, 3))
+        # Tap by tap, as for whole series: so the two round alike.
+        outputs = second.bias
+        for tap, weight in enumerate(second.weight.permute(2, 1, 0)):
+            outputs = torch.addmm(outputs, context[:, tap], weight)
+        return torch.relu(outputs)
+
     def end_to_end(
         self, features: Float[Tensor, "n length features"], lengths: Int[Tensor, "n"]
     ) -> Float[Tensor, "n places width"]:

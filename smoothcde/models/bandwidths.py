@@ -77,7 +77,8 @@ class Bandwidths(nn.Module):
     def nodes(self, span: float) -> list[int]:
         """Chebyshev nodes per view for windows up to `span`, the same for every batch with windows below time scale."""
         # In whole time scales, so that a longer neighbour in the batch rarely changes a row's nodes.
-        scales = max(1.0, float(np.ceil(span / self.time_scale)))
+        # A window of one time scale is a rounding error longer where its ends are large numbers, such as dates.
+        scales = max(1.0, float(np.ceil(span / self.time_scale - 1e-6)))
         count = len(self.raw) if self.learn else len(self.fractions)
         smallest = [self.floor] * count if self.learn else self.fractions.tolist()
         return [chebyshev.node_count(scales / fraction) for fraction in smallest]

@@ -66,7 +66,19 @@ class CDEModel(SeriesModel):
             options: likewise.
         """
         self.check(batch)
-        path, attention, penalty = self.smooth(batch)
+        return self.drive(batch, *self.smooth(batch), times=times, options=options)
+
+    def drive(
+        self,
+        batch: SeriesBatch,
+        path: Path,
+        attention: Tensor | None,
+        penalty: Tensor,
+        *,
+        times: Any = None,
+        options: SolverOptions | None = None,
+    ) -> Outcome:
+        """The solve along paths that are at hand, as `smooth` gives them."""
         with full_precision(batch):
             if self.time_channel:
                 path = JoinedPath.of(path, TimePath.beside(path, self.time_scale))

@@ -109,34 +109,46 @@ class MultiViewCDE(CDEModel):
 
     def smooth(self, batch: SeriesBatch) -> tuple[Path, Tensor | None, Tensor]:
         """Paths of all views, view-major, with the attention that shaped them."""
-        weights = self.attention(self._scores(batch), batch).to(batch.dtype)
+        weights = self.attention(self.scores(batch), batch).to(batch.dtype)
         with full_precision(batch):
-            path = self._fit(batch, weights)
+            path = self.fit_path(batch, weights)
         penalty = self.diversity * diversity_penalty(weights) if self.diversity else weights.new_zeros(())
         return path, weights, penalty
 
-    def _fit(self, batch: SeriesBatch, weights: Tensor) -> Path:
+    def fit_path(self, batch: SeriesBatch, weights: Tensor) -> Path:
+        """Paths of all views for given attention."""
         bandwidth = self.bandwidths.values
         if self.smoother == "gp":
             nodes = self.bandwidths.nodes(float(batch.end.max()) if len(batch) else 0.0)
             path: Path = GPPath.fit(batch, bandwidth, self.noise, weights, nodes=nodes)
         else:
             path = KernelPath.fit(batch, bandwidth, weights, self.kernel)
-        if self.count_scale is not None:
-            path = JoinedPath.of(path, KernelPath.fit(batch.counts(self.count_scale), bandwidth))
-        return path
+        return self.with_counts(path, batch)
 
-    def _scores(self, batch: SeriesBatch) -> Tensor:
+    def with_counts(self, path: Path, batch: SeriesBatch) -> Path:
+        """The paths with channels that count observations, if the model has them."""
+        if self.count_scale is None:
+            return path
+        return JoinedPath.of(path, KernelPath.fit(batch.counts(self.count_scale), self.bandwidths.values))
+
+    def scores(self, batch: SeriesBatch) -> Tensor:
         """How much each view's query likes each stamp."""
-        features = encoder_features(batch, self.encoder_inputs, self.time_scale)
+        return self.scores_of(self.features(batch), batch.lengths)
+
+    def features(self, batch: SeriesBatch) -> Tensor:
+        """What the encoder sees of each stamp."""
+        return encoder_features(batch, self.encoder_inputs, self.time_scale)
+
+    def scores_of(self, features: Tensor, lengths: Tensor) -> Tensor:
+        """Scores of stamps by what the encoder sees of them."""
         if self.encoder is None:
             return self.attention.scores(features)
         n, length, _ = features.shape
         # On a CPU, a few series at a time stay in the cache and in memory the allocator has at hand: half the time at
         # 264 series of 315 stamps.
         block = (
-            max(1, CACHED_NUMBERS // (length * self.attention.queries.shape[1])) if batch.device.type == "cpu" else n
+            max(1, CACHED_NUMBERS // (length * self.attention.queries.shape[1])) if features.device.type == "cpu" else n
         )
-        parts = zip(features.split(block), batch.lengths.split(block), strict=True)
+        parts = zip(features.split(block), lengths.split(block), strict=True)
         scores = [self.attention.scores(self.encoder.end_to_end(part, lengths)) for part, lengths in parts]
         return torch.cat(scores)[:, :, :length]

@@ -85,10 +85,14 @@ class NeuralCDE(CDEModel):
     def smooth(self, batch: SeriesBatch) -> tuple[Path, Tensor | None, Tensor]:
         """One path per series; no attention, no penalty."""
         with full_precision(batch):
-            path = self._fit(batch)
-            if self.count_scale is not None:
-                path = JoinedPath.of(path, self._counts(batch.counts(self.count_scale)))
+            path = self.with_counts(self._fit(batch), batch)
         return path, None, torch.zeros((), dtype=batch.dtype, device=batch.device)
+
+    def with_counts(self, path: Path, batch: SeriesBatch) -> Path:
+        """The paths with channels that count observations, if the model has them."""
+        if self.count_scale is None:
+            return path
+        return JoinedPath.of(path, self._counts(batch.counts(self.count_scale)))
 
     def _fit(self, batch: SeriesBatch) -> Path:
         if self.path == "gp":

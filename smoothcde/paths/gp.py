@@ -1,6 +1,6 @@
 """Gaussian process posterior means: smooth paths at a cost linear in the number of observations."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,11 +10,10 @@ from torch import Tensor
 
 from smoothcde.paths import chebyshev
 from smoothcde.paths.base import Path, positive_per_view, repeat_views, view_weights
-from smoothcde.paths.gp_posterior import on_unit_window, posterior_of
+from smoothcde.paths.gp_posterior import from_sums, posterior_of
+from smoothcde.paths.gp_sums import ObservationSums, on_unit_window, precision_of
 from smoothcde.series import SeriesBatch
 
-WEIGHT_FLOOR = 1e-5
-"""The paper's epsilon: even an observation without any attention keeps this much precision."""
 MOST_NODES = 4_000
 """Nodes per view, beyond which a path is refused: a single system of that size takes 128 MB and seconds."""
 
@@ -91,30 +90,79 @@ class GPPath(Path):
                 f"{MOST_NODES:,}; give a larger bandwidth or shorter windows (are both in the same unit of time?)"
             )
         mean = torch.as_tensor(prior_mean, dtype=torch.float64, device=batch.device)
-
         posterior = posterior_of(batch, mean)
-        fitted: list[tuple[Tensor, Tensor | None]] = [(batch.values, None)] * views
+
+        def solve(count: int, group: list[int]) -> tuple[Tensor, Tensor | None]:
+            precision = precision_of(batch, noise[group], None if weights is None else weights[:, group])
+            return posterior.solve(count, bandwidth[group], scale[group], precision, variance)
+
+        return cls._of_views(solve, counts, batch.start, batch.end, mean, batch.dtype)
+
+    @classmethod
+    def of_sums(
+        cls,
+        sums: ObservationSums,
+        start: Float64[Tensor, "n"],
+        end: Float64[Tensor, "n"],
+        bandwidth: Float64[Tensor, "views"],
+        *,
+        nodes: Sequence[int],
+        dtype: torch.dtype,
+    ) -> "GPPath":
+        """The path that these sums over observations determine: they are all it needs to know of a series.
+
+        Args:
+            sums: over what was observed.
+            start: where each series' window begins.
+            end: where it ends.
+            bandwidth: per view.
+            nodes: per view.
+            dtype: of the path.
+        """
+
+        def solve(count: int, group: list[int]) -> tuple[Tensor, Tensor | None]:
+            gram, pull = sums.of(count, group)
+            n, systems = gram.shape[1:3]
+            window = (end - start)[:1] if sums.aligned else (end - start).repeat_interleave(systems)
+            h = bandwidth[group]
+            means, _ = from_sums(gram.flatten(1, 2), pull.flatten(1, 2), window, h, torch.ones_like(h), variance=False)
+            return means if sums.shared else means[..., 0].unflatten(1, (n, systems)).mT, None
+
+        return cls._of_views(solve, list(nodes), start, end, start.new_zeros(()), dtype)
+
+    @classmethod
+    def _of_views(
+        cls,
+        solve: Callable[[int, list[int]], tuple[Tensor, Tensor | None]],
+        counts: list[int],
+        start: Tensor,
+        end: Tensor,
+        mean: Tensor,
+        dtype: torch.dtype,
+    ) -> "GPPath":
+        """Paths of all views; `solve` gives coefficients and covariances of those with the same number of nodes."""
+        views, window = len(counts), end - start
+        fitted: list[tuple[Tensor, Tensor | None]] = [(window, None)] * views
         # Views with equally many nodes are one batched system; there are never more groups than views.
         for count in sorted(set(counts)):
             group = [view for view in range(views) if counts[view] == count]
-            precision = precision_of(batch, noise[group], None if weights is None else weights[:, group])
-            means, covariances = posterior.solve(count, bandwidth[group], scale[group], precision, variance)
+            means, covariances = solve(count, group)
             for place, view in enumerate(group):
                 fitted[view] = (means[place], None if covariances is None else covariances[place])
 
         most = max(counts)
         coefficients = torch.cat([_padded(c, most, dims=1) for c, _ in fitted])
-        window = repeat_views(batch.end - batch.start, views)
         stretch = 2 / torch.where(window > 0, window, 1.0)
-        slopes = chebyshev.differentiation(most).to(batch.device) @ coefficients * stretch[:, None, None]
+        slopes = chebyshev.differentiation(most).to(start.device) @ coefficients
+        slopes = slopes * repeat_views(stretch, views)[:, None, None]
         coefficients = torch.cat([coefficients[:, :1] + mean, coefficients[:, 1:]], dim=1)
-        covariance = torch.cat([_padded(v, most, dims=2) for _, v in fitted if v is not None]) if variance else None
+        spreads = [_padded(spread, most, dims=2) for _, spread in fitted if spread is not None]
         return cls(
-            start=repeat_views(batch.start, views),
-            end=repeat_views(batch.end, views),
-            coefficients=coefficients.to(batch.dtype),
-            slopes=slopes.to(batch.dtype),
-            covariance=covariance,
+            start=repeat_views(start, views),
+            end=repeat_views(end, views),
+            coefficients=coefficients.to(dtype),
+            slopes=slopes.to(dtype),
+            covariance=torch.cat(spreads) if spreads else None,
         )
 
     @property
@@ -152,17 +200,6 @@ class GPPath(Path):
 
     def _smooth_fields(self) -> list[str]:
         return ["coefficients", "slopes"]
-
-
-def precision_of(
-    batch: SeriesBatch, noise: Tensor, weights: Tensor | None
-) -> Float64[Tensor, "views n channels length"]:
-    """1 / Sigma per view, series, channel and stamp; zero where a channel was not observed."""
-    observed = batch.mask.mT.double()
-    if weights is None:
-        return observed / noise[:, None, None, None] ** 2
-    attention = weights.double().transpose(0, 1)[:, :, None, :] + WEIGHT_FLOOR
-    return observed * attention / noise[:, None, None, None] ** 2
 
 
 def _node_counts(nodes: int | Sequence[int] | None, bandwidth: Tensor, batch: SeriesBatch) -> list[int]:

@@ -8,7 +8,7 @@ from jaxtyping import Float, Float64
 from torch import Tensor
 
 from smoothcde.paths.base import Path, positive_per_view, repeat_views, view_weights
-from smoothcde.paths.gp import precision_of
+from smoothcde.paths.gp_sums import precision_of
 from smoothcde.series import SeriesBatch
 
 

@@ -7,10 +7,8 @@ from jaxtyping import Bool, Float64, Int
 from torch import Tensor
 
 from smoothcde.paths import chebyshev
+from smoothcde.paths.gp_sums import LARGEST_TABLE, gram_on_grid, lagrange, on_unit_window
 from smoothcde.series import SeriesBatch
-
-LARGEST_TABLE = 4_000_000
-"""Numbers in a table of products of basis functions, beyond which it costs more memory than it saves time."""
 
 
 class Posterior:
@@ -55,28 +53,15 @@ class Posterior:
         return self._by_observations(count, bandwidth, scale, precision), spread
 
     def _by_nodes(self, count: int, bandwidth: Tensor, scale: Tensor, precision: Tensor, variance: bool):
-        device = self.x.device
-        to_coefficients = chebyshev.transform(count).to(device)
-        basis = chebyshev.features(self.x, count) @ to_coefficients  # [rows or 1, length, count], Lagrange at stamps
-        node = chebyshev.nodes(count).to(device)
-        kernel = self._kernel(node[:, None] - node, bandwidth, scale)  # [views, rows or 1, count, count]
-        gram, pull = self._sums(basis, precision)
-        system = torch.eye(count, dtype=torch.float64, device=device) + _times(gram, kernel)
-        coefficients = _times(_solve(system, pull).mT, kernel @ to_coefficients.mT).mT
-        if not variance:
-            return coefficients, None
-        # K (I + G K)^-1 = ((I + K G)^-1) K, symmetric; no subtraction, so small variances keep their digits.
-        spread = _solve(system.mT, kernel.expand_as(system)).mT
-        return coefficients, (to_coefficients @ spread @ to_coefficients.mT)[:, :, None]
+        gram, pull = self._sums(lagrange(self.x, count), precision)
+        return from_sums(gram, pull, self.window, bandwidth, scale, variance)
 
     def _sums(self, basis: Tensor, precision: Tensor) -> tuple[Tensor, Tensor]:
         """A^T P A and A^T P x, `[views, rows, count, count or columns]`."""
         length, count = basis.shape[1:]
         if self.aligned and length * count**2 <= LARGEST_TABLE:
-            pairs = (basis[0, :, :, None] * basis[0, :, None, :]).flatten(1)
-            gram = precision.reshape(-1, length) @ pairs
             pull = (precision[..., None] * self.targets).mT @ basis[0]
-            return gram.view(*precision.shape[:2], count, count), pull.mT
+            return gram_on_grid(basis[0], precision), pull.mT
         weighted = basis.mT * precision[:, :, None, :]
         return weighted @ basis, weighted @ self.targets
 
@@ -85,19 +70,14 @@ class Posterior:
         device = self.x.device
         seen = precision > 0
         root = torch.where(seen, precision, 1.0).sqrt() * seen  # the square root has no gradient at zero
-        among = self._kernel(self.x[:, :, None] - self.x[:, None, :], bandwidth, scale)
+        among = _kernel(self.x[:, :, None] - self.x[:, None, :], self.window, bandwidth, scale)
         system = root[..., :, None] * among * root[..., None, :] + torch.eye(
             self.x.shape[1], dtype=torch.float64, device=device
         )
         dual = root[..., None] * _solve(system, root[..., None] * self.targets)
         node = chebyshev.nodes(count).to(device)
-        towards = self._kernel(node[:, None] - self.x[:, None, :], bandwidth, scale)
+        towards = _kernel(node[:, None] - self.x[:, None, :], self.window, bandwidth, scale)
         return chebyshev.transform(count).to(device) @ (towards @ dual)
-
-    def _kernel(self, apart: Tensor, bandwidth: Tensor, scale: Tensor) -> Tensor:
-        """The kernel at positions in [-1, 1] that are `apart`, `[views, rows or 1, ...]`."""
-        relative = self.window[:, None, None] / 2 / bandwidth[:, None, None, None]
-        return torch.exp(-0.5 * (apart * relative) ** 2) * scale[:, None, None, None] ** 2
 
 
 class _Bucket(NamedTuple):
@@ -174,10 +154,32 @@ def posterior_of(batch: SeriesBatch, mean: Tensor) -> Posterior | PackedPosterio
     return PackedPosterior(x, window, targets, batch.mask)
 
 
-def on_unit_window(t: Tensor, start: Tensor, end: Tensor) -> Tensor:
-    """Times as positions in [-1, 1]; a window without extent is all at -1."""
-    window = end - start
-    return 2 * (t - start) / torch.where(window > 0, window, 1.0) - 1
+def from_sums(
+    gram: Float64[Tensor, "views rows count count"],
+    pull: Float64[Tensor, "views rows count columns"],
+    window: Float64[Tensor, "windows"],
+    bandwidth: Float64[Tensor, "views"],
+    scale: Float64[Tensor, "views"],
+    variance: bool,
+) -> tuple[Float64[Tensor, "views rows count columns"], Float64[Tensor, "views rows 1 count count"] | None]:
+    """What `Posterior.solve` gives, from A^T P A and A^T P x; `window` is a length per row, or one for all."""
+    count, device = gram.shape[-1], gram.device
+    to_coefficients = chebyshev.transform(count).to(device)
+    node = chebyshev.nodes(count).to(device)
+    kernel = _kernel(node[:, None] - node, window, bandwidth, scale)  # [views, rows or 1, count, count]
+    system = torch.eye(count, dtype=torch.float64, device=device) + _times(gram, kernel)
+    coefficients = _times(_solve(system, pull).mT, kernel @ to_coefficients.mT).mT
+    if not variance:
+        return coefficients, None
+    # K (I + G K)^-1 = ((I + K G)^-1) K, symmetric; no subtraction, so small variances keep their digits.
+    spread = _solve(system.mT, kernel.expand_as(system)).mT
+    return coefficients, (to_coefficients @ spread @ to_coefficients.mT)[:, :, None]
+
+
+def _kernel(apart: Tensor, window: Tensor, bandwidth: Tensor, scale: Tensor) -> Tensor:
+    """The kernel at positions in [-1, 1] that are `apart`, `[views, rows or 1, ...]`."""
+    relative = window[:, None, None] / 2 / bandwidth[:, None, None, None]
+    return torch.exp(-0.5 * (apart * relative) ** 2) * scale[:, None, None, None] ** 2
 
 
 def _times(left: Tensor, right: Tensor) -> Tensor:

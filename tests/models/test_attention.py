@@ -214,3 +214,13 @@ class TestDiversity:
         assert before[0] == before[1]
         assert after[1] < 0.7 * before[1]
         assert after[1] < after[0]
+
+
+class TestContextAt:
+    def test_is_the_context_of_the_whole_series_there(self):
+        torch.manual_seed(0)
+        encoder = ConvEncoder(3, 8).double()
+        features, lengths = torch.randn(4, 9, 3, dtype=torch.float64), torch.tensor([9, 1, 2, 5])
+        whole = encoder(features, lengths)
+        series, places = (torch.arange(9) < lengths[:, None]).nonzero(as_tuple=True)
+        torch.testing.assert_close(encoder.context_at(features, lengths, series, places), whole[series, places])
