@@ -7,6 +7,7 @@ from smoothcde.models.build import MODELS, build_model
 from smoothcde.models.capacity import matching_hidden, parameter_count
 from smoothcde.models.cde import CDEModel
 from smoothcde.models.fields import TanhField
+from smoothcde.models.frozen import FrozenModel, FrozenOutcome
 from smoothcde.models.gru import GRUModel
 from smoothcde.models.gru_d import GRUDModel
 from smoothcde.models.linear_forecaster import LinearForecaster
@@ -21,6 +22,8 @@ __all__ = [
     "MODELS",
     "ODERNN",
     "CDEModel",
+    "FrozenModel",
+    "FrozenOutcome",
     "GRUDModel",
     "GRUModel",
     "LinearForecaster",

@@ -16,7 +16,7 @@ from smoothcde.models.attention import (
 )
 from smoothcde.models.bandwidths import Bandwidths
 from smoothcde.models.base import full_precision
-from smoothcde.models.cde import CDEModel
+from smoothcde.models.cde import CDEModel, kinks_of_kernel
 from smoothcde.paths import GPPath, JoinedPath, KernelPath, Path
 from smoothcde.series import SeriesBatch
 
@@ -106,6 +106,10 @@ class MultiViewCDE(CDEModel):
     def noise(self) -> Any:
         """Sigma of the Gaussian process."""
         return self._noise if self.log_noise is None else self.log_noise.exp()
+
+    def why_no_plan(self) -> str | None:
+        """None, unless its kernel has kinks at the stamps."""
+        return None if self.smoother == "gp" else kinks_of_kernel(self.kernel)
 
     def smooth(self, batch: SeriesBatch) -> tuple[Path, Tensor | None, Tensor]:
         """Paths of all views, view-major, with the attention that shaped them."""

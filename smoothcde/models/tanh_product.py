@@ -13,7 +13,7 @@ def tanh_product(
     inner: tuple[Float[Tensor, "views hidden width"], Float[Tensor, "views width"]],
     outer: tuple[Float[Tensor, "views width channels*hidden"], Float[Tensor, "views channels*hidden"]],
     activation: str,
-    sizes: Sequence[int],
+    sizes: Sequence[int | torch.SymInt],
 ) -> Float[Tensor, "rows hidden"]:
     """sum_c tanh(W2 act(W1 z + b1) + b2)_c dx_c, with weights and biases per view and `sizes` rows of each view."""
     return _TanhProduct.apply(z, dx, *inner, *outer, activation, tuple(sizes))  # type: ignore[return-value]
@@ -23,15 +23,18 @@ def affine(
     x: Float[Tensor, "rows inputs"],
     weight: Float[Tensor, "views inputs outputs"],
     bias: Float[Tensor, "views outputs"],
-    sizes: Sequence[int],
+    sizes: Sequence[int | torch.SymInt],
     scale: float = 1.0,
 ) -> Float[Tensor, "rows outputs"]:
-    """scale (x W + b), each slice of rows with its own view's weights."""
-    if len(sizes) == 1:
-        return torch.addmm(bias[0], x, weight[0], beta=scale, alpha=scale)
-    if len(set(sizes)) == 1:
-        slices = x.view(len(sizes), sizes[0], -1)
-        return torch.baddbmm(bias[:, None], slices, weight, beta=scale, alpha=scale).flatten(0, 1)
+    """scale (x W + b), each slice of rows with its own view's weights; a size is a symbol while a graph is traced."""
+    present = [view for view, size in enumerate(sizes) if not (isinstance(size, int) and size == 0)] or [0]
+    first, last = present[0], present[-1] + 1
+    if last - first == 1:
+        return torch.addmm(bias[first], x, weight[first], beta=scale, alpha=scale)
+    if all(size == sizes[first] for size in sizes[first:last]):  # neighbouring views that are all there
+        slices = x.view(last - first, sizes[first], -1)
+        product = torch.baddbmm(bias[first:last, None], slices, weight[first:last], beta=scale, alpha=scale)
+        return product.flatten(0, 1)
     slices = zip(x.split(sizes), bias, weight, strict=True)
     return torch.cat([torch.addmm(b, part, w, beta=scale, alpha=scale) for part, b, w in slices])
 

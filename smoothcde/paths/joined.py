@@ -81,6 +81,10 @@ class JoinedPath(Path):
     def _derivative(self, t: Float64[Tensor, "rows moments"], order: int) -> Float[Tensor, "rows moments channels"]:
         return torch.cat([part._derivative(t, order) for part in self.parts], dim=2)
 
+    def slopes_at(self, shares: Float64[Tensor, "views moments"]) -> Float[Tensor, "rows moments channels"]:
+        """Those of all parts."""
+        return torch.cat([part.slopes_at(shares) for part in self.parts], dim=2)
+
     def select(self, rows: Any) -> "JoinedPath":
         """The paths of the given rows."""
         return replace(super().select(rows), parts=tuple(part.select(rows) for part in self.parts))

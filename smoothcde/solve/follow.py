@@ -1,0 +1,84 @@
+"""Steps that are known beforehand: no controller, no rejection, no word with the device until the end."""
+
+from itertools import groupby
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from smoothcde.solve.rows import ViewRows
+from smoothcde.solve.step import advance
+from smoothcde.solve.tableaus import Tableau
+from smoothcde.solve.terms import ControlTerm
+
+
+class Followed(NamedTuple):
+    """What came of fixed steps.
+
+    Attributes:
+        state: at the end of each row's window.
+        ratios: error estimate over tolerance of every step, as the adaptive solver asks for at most 1; zero where a
+            view has fewer steps than others.
+    """
+
+    state: Float[Tensor, "rows hidden"]
+    ratios: Float[Tensor, "rows steps"]
+
+
+def follow(
+    corners: np.ndarray,
+    tableau: Tableau,
+    term: ControlTerm,
+    z0: Float[Tensor, "rows hidden"],
+    tolerances: tuple[float, float],
+) -> Followed:
+    """Integrate every row in the same steps as all others of its view.
+
+    All stage positions are known, so the path's slopes are one call; the rest is a fixed sequence of operations that a
+    graph can hold. Views that have ended leave, as far as those that stay are neighbours.
+
+    Args:
+        corners: `[views, steps + 1]`, where steps begin and end, as shares of a row's window, from 0 to 1; views with
+            fewer steps repeat the 1.
+        tableau: the method.
+        term: a field along a path.
+        z0: states at the start.
+        tolerances: rtol and atol that errors are measured in; they change no step.
+    """
+    views, path = corners.shape[0], term.path
+    sizes = np.diff(corners, axis=1)
+    positions = corners[:, :-1, None] + tableau.nodes[1:] * sizes[:, :, None]
+    positions = np.minimum(np.concatenate([corners[:, :1], positions.reshape(views, -1)], axis=1), 1.0)
+    slopes = path.slopes_at(torch.as_tensor(positions, device=z0.device)).unflatten(0, (views, -1))
+    window = (path.end - path.start).unflatten(0, (views, -1))
+
+    z = z0.unflatten(0, (views, -1))
+    samples = z.shape[1]
+    everyone = ViewRows(samples, views, first=0, last=views)
+    first = term.slope(z0, slopes[:, :, :1].flatten(0, 1), 0, everyone).unflatten(0, (views, -1))
+    stages = tableau.slopes - 1
+    ratios = []
+    for (low, high), group in groupby(range(sizes.shape[1]), lambda step: _present(sizes[:, step])):
+        rows = ViewRows(samples, views, first=low, last=high)
+        state, slope = z[low:high].flatten(0, 1), first[low:high].flatten(0, 1)
+        squares = []
+        for step in group:
+            controls = slopes[low:high, :, 1 + step * stages : 1 + (step + 1) * stages].flatten(0, 1)
+            share = torch.as_tensor(sizes[low:high, step, None], device=z0.device)
+            h = (share * window[low:high]).to(z0.dtype).flatten()[:, None]
+            done = advance(tableau, term, rows, state, slope, controls, h, tolerances)
+            state, slope = done.state, done.slope
+            squares.append(done.squared_ratio)
+        ended = torch.stack(squares, dim=1).sqrt().unflatten(0, (high - low, -1))
+        ratios.append(torch.nn.functional.pad(ended, (0, 0, 0, 0, low, views - high)))
+        z = torch.cat([z[:low], state.unflatten(0, (high - low, -1)), z[high:]])
+        first = torch.nn.functional.pad(slope.unflatten(0, (high - low, -1)), (0, 0, 0, 0, low, views - high))
+    return Followed(z.flatten(0, 1), torch.cat(ratios, dim=2).flatten(0, 1))
+
+
+def _present(sizes: np.ndarray) -> tuple[int, int]:
+    """The first and behind the last view that still steps; views between them that have ended take empty steps."""
+    moving = np.flatnonzero(sizes)
+    return int(moving[0]), int(moving[-1]) + 1
