@@ -13,9 +13,11 @@ from scipy.special import softmax
 
 from smoothcde.data import ChannelScaler
 from smoothcde.estimators.labels import labels_from_json, labels_to_json
+from smoothcde.estimators.naming import channels_by_name, static_by_name
 from smoothcde.estimators.scaling import ColumnScaler
-from smoothcde.models import Outcome, SeriesModel, build_model
+from smoothcde.models import FrozenModel, FrozenOutcome, Outcome, SeriesModel, build_model
 from smoothcde.series import SeriesBatch, SeriesSet
+from smoothcde.solve import StepPlan
 from smoothcde.storage import Contents, ModelFileError, read_directory, write_directory
 
 Task = Literal["classification", "regression"]
@@ -53,6 +55,7 @@ class Predictor:
         targets: brings outputs back to the targets' units; None for classification.
         target_names: names of the targets of a regression.
         temperature: what logits are divided by before they become probabilities; 1 unless calibrated.
+        plan: the steps of every solve, where they are frozen; series outside the plan are solved adaptively.
         record: of the training, and the versions it ran on; for people, never needed to predict.
     """
 
@@ -67,6 +70,7 @@ class Predictor:
     targets: ColumnScaler | None = None
     target_names: tuple[str, ...] = ()
     temperature: float = 1.0
+    plan: StepPlan | None = None
     record: Mapping[str, Any] = field(default_factory=dict)
 
     def prepare(self, series: SeriesSet) -> SeriesSet:
@@ -74,11 +78,11 @@ class Predictor:
 
         Channels and static features are found by name where both sides name the same ones, by position otherwise.
         """
-        series = _channels_by_name(series, self.channel_names)
+        series = channels_by_name(series, self.channel_names)
         scaled = self.scaler.transform(series)
         if self.static_scaler is None:
             return replace(scaled, static=None, static_names=())
-        static = self.static_scaler.transform(_static_by_name(series, self.static_names))
+        static = self.static_scaler.transform(static_by_name(series, self.static_names))
         return replace(scaled, static=static, static_names=self.static_names)
 
     def outputs(self, series: SeriesSet) -> np.ndarray:
@@ -111,6 +115,29 @@ class Predictor:
         """
         return next(self._solved(series, max(len(series), 1)))
 
+    def frozen(self, series: SeriesSet, coverage: float = 0.99, within: float = 10.0) -> "Predictor":
+        """The same predictor on frozen steps, fixed by a plan that holds for a share of these series.
+
+        ```python
+        quick = predictor.frozen(train)
+        quick.predict(series), quick.flagged(series)
+        ```
+
+        Args:
+            series: for calibration, like those to be predicted; the training series, say. No labels are needed.
+            coverage: see `StepPlan.calibrate`.
+            within: likewise.
+        """
+        self.model.eval()
+        return replace(self, plan=StepPlan.calibrate(self.model, self.prepare(series), coverage, within))
+
+    def flagged(self, series: SeriesSet) -> np.ndarray:
+        """`[n]`, which series are outside the plan, and so solved adaptively."""
+        if self.plan is None:
+            raise ValueError("this predictor has no frozen steps, so nothing is outside them; make one with `frozen`")
+        outcomes = [outcome for _, outcome in self._solved(series, BATCH_SIZE)]
+        return np.concatenate([o.flagged for o in outcomes if isinstance(o, FrozenOutcome)] or [np.zeros(0, bool)])
+
     def save(self, directory: str | PathLike[str]) -> None:
         """Write a model directory, whole or not at all; one that is there already is replaced."""
         write_directory(directory, Contents(self._document(), dict(self.model.state_dict())))
@@ -132,12 +159,13 @@ class Predictor:
     def _solved(self, series: SeriesSet, batch_size: int) -> Iterator[tuple[SeriesBatch, Outcome]]:
         prepared = self.prepare(series)
         self.model.eval()
+        model = self.model if self.plan is None else FrozenModel(self.model, self.plan, fallback="adaptive")
         like = next(p for p in self.model.parameters() if p.is_floating_point())
         for begin in range(0, len(prepared), batch_size):
             chosen = np.arange(begin, min(begin + batch_size, len(prepared)))
             batch = prepared.batch(chosen, device=like.device, dtype=like.dtype)
             with torch.no_grad():
-                outcome = self.model.solve(batch)
+                outcome = model.solve(batch)
             yield batch, outcome
 
     def _document(self) -> dict[str, Any]:
@@ -150,6 +178,7 @@ class Predictor:
             "labels": None if self.labels is None else labels_to_json(self.labels),
             "targets": self.targets and {"names": list(self.target_names), **_scaler_to_json(self.targets)},
             "temperature": self.temperature,
+            "plan": self.plan and self.plan.as_dict(),
             "versions": versions(),
             "record": _plain(self.record),
         }
@@ -186,6 +215,7 @@ class Predictor:
             targets=_scaler_from_json(targets, ColumnScaler) if targets else None,
             target_names=_names_from_json(targets) if targets else (),
             temperature=float(document["temperature"]),
+            plan=StepPlan.from_dict(plan) if (plan := document.get("plan")) else None,
             record=dict(document["record"]),
         )
         predictor._check()
@@ -203,6 +233,8 @@ class Predictor:
         ):
             if found != expected:
                 raise ValueError(f"{found} {what} for a model of {expected}")
+        if self.plan is not None:
+            FrozenModel(self.model, self.plan)  # refuses a plan for another model
         if not self.temperature > 0:
             raise ValueError(f"a temperature of {self.temperature}")
 
@@ -228,40 +260,6 @@ def _check_fit(model: SeriesModel, tensors: Mapping[str, torch.Tensor]) -> None:
     for name in sorted(wanted.keys() | found.keys()):
         if wanted.get(name) != found.get(name):
             raise ValueError(f"weight {name} has shape {found.get(name)}, the architecture asks for {wanted.get(name)}")
-
-
-def _channels_by_name(series: SeriesSet, names: tuple[str, ...]) -> SeriesSet:
-    if series.channel_names == names:
-        return series
-    if set(names) <= set(series.channel_names):
-        columns = [series.channel_names.index(name) for name in names]
-        return replace(series, values=series.values[:, columns], channel_names=names)
-    if _named(names, "channel") and _named(series.channel_names, "channel"):
-        absent = ", ".join(name for name in names if name not in series.channel_names)
-        found = ", ".join(series.channel_names)
-        raise ValueError(f"this model needs the channels {absent}, which the series lack; they have {found}")
-    if series.channels != len(names):
-        raise ValueError(f"this model was trained on {len(names)} channels; the series have {series.channels}")
-    return series
-
-
-def _static_by_name(series: SeriesSet, names: tuple[str, ...]) -> np.ndarray:
-    if series.static is None:
-        raise ValueError(f"this model needs the static features {', '.join(names)}; give them with the series")
-    if set(names) <= set(series.static_names):
-        return series.static[:, [series.static_names.index(name) for name in names]]
-    if _named(names, "static") and _named(series.static_names, "static"):
-        absent = ", ".join(name for name in names if name not in series.static_names)
-        found = ", ".join(series.static_names)
-        raise ValueError(f"this model needs the static features {absent}, which the series lack; they have {found}")
-    if series.static.shape[1] != len(names):
-        raise ValueError(f"this model was trained on {len(names)} static features; found {series.static.shape[1]}")
-    return series.static
-
-
-def _named(names: tuple[str, ...], kind: str) -> bool:
-    """Whether a user named these columns; `SeriesSet` numbers them otherwise."""
-    return names != tuple(f"{kind} {i}" for i in range(len(names)))
 
 
 def _plain(value: Any) -> Any:

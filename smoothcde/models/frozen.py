@@ -21,9 +21,9 @@ class FrozenOutcome(Outcome):
     """An `Outcome` that says which series the plan did not serve.
 
     Attributes:
-        error_ratio: per series, the largest error of any step of any view over the tolerance; infinite where a path has
-            kinks that no plan knows.
-        total_error: per series, these errors added up over the steps, for the worst view.
+        error_ratio: per series, the largest error estimate of any step of any view, over the plan's limit for that view;
+            infinite where a path has kinks that no plan knows.
+        total_error: per series, the estimates added up over the steps, in tolerances, for the worst view.
         flagged: series outside the plan: `error_ratio` above 1, or not a number.
         resolved: flagged series that were solved again by the adaptive solver; the outcome shows those solutions.
     """
@@ -96,7 +96,8 @@ class FrozenModel(SeriesModel):
             followed = self.plan.follow(cast(Any, term), z0)
         # One word with the device for the whole solve.
         ratios = followed.ratios.detach().double().cpu().numpy()
-        worst = np.where(kinked(path, self.options), np.inf, ratios.max(axis=1)).reshape(views, n).max(axis=0)
+        worst = np.where(kinked(path, self.options), np.inf, ratios.max(axis=1)).reshape(views, n)
+        worst = (worst / np.array(self.plan.limits)[:, None]).max(axis=0)
         total = ratios.sum(axis=1).reshape(views, n).max(axis=0)
         flagged = ~(worst <= 1)
         start, window = (bound.cpu().numpy() for bound in (path.start, path.end - path.start))
