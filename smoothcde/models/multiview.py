@@ -113,11 +113,15 @@ class MultiViewCDE(CDEModel):
 
     def smooth(self, batch: SeriesBatch) -> tuple[Path, Tensor | None, Tensor]:
         """Paths of all views, view-major, with the attention that shaped them."""
-        weights = self.attention(self._scores(batch), batch).to(batch.dtype)
+        weights = self.weights(batch)
         with full_precision(batch):
             path = self._fit(batch, weights)
         penalty = self.diversity * diversity_penalty(weights) if self.diversity else weights.new_zeros(())
         return path, weights, penalty
+
+    def weights(self, batch: SeriesBatch) -> Tensor:
+        """How much each view listens to each stamp, `[n, views, length]`."""
+        return self.attention(self._scores(batch), batch).to(batch.dtype)
 
     def _fit(self, batch: SeriesBatch, weights: Tensor) -> Path:
         bandwidth = self.bandwidths.values
@@ -136,6 +140,8 @@ class MultiViewCDE(CDEModel):
         if self.encoder is None:
             return self.attention.scores(features)
         n, length, _ = features.shape
+        if torch.compiler.is_exporting():  # a graph has no number of series to cut into blocks
+            return self.attention.scores(self.encoder(features, batch.lengths))
         # On a CPU, a few series at a time stay in the cache and in memory the allocator has at hand: half the time at
         # 264 series of 315 stamps.
         block = (

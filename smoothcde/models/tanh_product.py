@@ -16,6 +16,8 @@ def tanh_product(
     sizes: Sequence[int | torch.SymInt],
 ) -> Float[Tensor, "rows hidden"]:
     """sum_c tanh(W2 act(W1 z + b1) + b2)_c dx_c, with weights and biases per view and `sizes` rows of each view."""
+    if torch.compiler.is_exporting():  # a graph wants plain operations, and has no backward pass to save for
+        return _plain((z, dx, *inner, *outer), activation, sizes)
     return _TanhProduct.apply(z, dx, *inner, *outer, activation, tuple(sizes))  # type: ignore[return-value]
 
 
@@ -32,7 +34,10 @@ def affine(
     if last - first == 1:
         return torch.addmm(bias[first], x, weight[first], beta=scale, alpha=scale)
     if all(size == sizes[first] for size in sizes[first:last]):  # neighbouring views that are all there
-        slices = x.view(last - first, sizes[first], -1)
+        slices = x.view(last - first, sizes[first], x.shape[1])
+        if torch.compiler.is_exporting():  # baddbmm's strides depend on whether there are series at all
+            product = torch.bmm(slices, weight[first:last]) + bias[first:last, None]
+            return (product if scale == 1.0 else product * scale).flatten(0, 1)
         product = torch.baddbmm(bias[first:last, None], slices, weight[first:last], beta=scale, alpha=scale)
         return product.flatten(0, 1)
     slices = zip(x.split(sizes), bias, weight, strict=True)
@@ -103,7 +108,7 @@ def _relu_backward(g: Tensor, a: Tensor) -> Tensor:
     return torch.ops.aten.threshold_backward(g, a, 0.0)
 
 
-def _plain(inputs: Sequence[Tensor], activation: str, sizes: Sequence[int]) -> Tensor:
+def _plain(inputs: Sequence[Tensor], activation: str, sizes: Sequence[int | torch.SymInt]) -> Tensor:
     """The same in operations that torch differentiates any number of times."""
     z, dx, inner_weight, inner_bias, outer_weight, outer_bias = inputs
     a = affine(z, inner_weight, inner_bias, sizes)

@@ -51,9 +51,9 @@ class JoinedPath(Path):
     @classmethod
     def of(cls, *parts: Path) -> "JoinedPath":
         """Join paths that have the same rows."""
-        rows = {part.rows for part in parts}
-        if len(rows) != 1:
-            raise ValueError(f"paths with {sorted(rows)} rows cannot be joined; fit them to the same batch and views")
+        rows = [part.rows for part in parts]
+        if any(count != rows[0] for count in rows):
+            raise ValueError(f"paths with {sorted(set(rows))} rows cannot be joined; fit them to the same batch and views")
         return cls(start=parts[0].start, end=parts[0].end, parts=parts)
 
     @property

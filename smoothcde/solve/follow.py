@@ -51,13 +51,12 @@ def follow(
     sizes = np.diff(corners, axis=1)
     positions = corners[:, :-1, None] + tableau.nodes[1:] * sizes[:, :, None]
     positions = np.minimum(np.concatenate([corners[:, :1], positions.reshape(views, -1)], axis=1), 1.0)
-    slopes = path.slopes_at(torch.as_tensor(positions, device=z0.device)).unflatten(0, (views, -1))
-    window = (path.end - path.start).unflatten(0, (views, -1))
-
-    z = z0.unflatten(0, (views, -1))
-    samples = z.shape[1]
+    samples = z0.shape[0] // views
+    slopes = path.slopes_at(torch.as_tensor(positions, device=z0.device)).unflatten(0, (views, samples))
+    window = (path.end - path.start).unflatten(0, (views, samples))
+    z = z0.unflatten(0, (views, samples))
     everyone = ViewRows(samples, views, first=0, last=views)
-    first = term.slope(z0, slopes[:, :, :1].flatten(0, 1), 0, everyone).unflatten(0, (views, -1))
+    first = term.slope(z0, slopes[:, :, :1].flatten(0, 1), 0, everyone).unflatten(0, (views, samples))
     stages = tableau.slopes - 1
     ratios = []
     for (low, high), group in groupby(range(sizes.shape[1]), lambda step: _present(sizes[:, step])):
@@ -71,10 +70,10 @@ def follow(
             done = advance(tableau, term, rows, state, slope, controls, h, tolerances)
             state, slope = done.state, done.slope
             squares.append(done.squared_ratio)
-        ended = torch.stack(squares, dim=1).sqrt().unflatten(0, (high - low, -1))
+        ended = torch.stack(squares, dim=1).sqrt().unflatten(0, (high - low, samples))
         ratios.append(torch.nn.functional.pad(ended, (0, 0, 0, 0, low, views - high)))
-        z = torch.cat([z[:low], state.unflatten(0, (high - low, -1)), z[high:]])
-        first = torch.nn.functional.pad(slope.unflatten(0, (high - low, -1)), (0, 0, 0, 0, low, views - high))
+        z = torch.cat([z[:low], state.unflatten(0, (high - low, samples)), z[high:]])
+        first = torch.nn.functional.pad(slope.unflatten(0, (high - low, samples)), (0, 0, 0, 0, low, views - high))
     return Followed(z.flatten(0, 1), torch.cat(ratios, dim=2).flatten(0, 1))
 
 
