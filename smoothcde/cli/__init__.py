@@ -6,6 +6,7 @@ from smoothcde.cli.comparing import compare, demo, footprint
 from smoothcde.cli.datasets import datasets
 from smoothcde.cli.evaluate import evaluate
 from smoothcde.cli.explain import explain
+from smoothcde.cli.export import export
 from smoothcde.cli.fit import fit
 from smoothcde.cli.models import models
 from smoothcde.cli.predict import predict
@@ -29,13 +30,14 @@ def main() -> None:
     - smoothcde predict model new.csv --out predictions.csv
     - smoothcde evaluate model test.csv
     - smoothcde explain model new.csv --series 17 --out page.html
+    - smoothcde export model --table train.csv --out model.onnx
 
     Results go to standard output, messages to standard error. Exit codes: 0 done, 1 failed, 2 wrong usage.
     """
 
 
 for panel, commands in {
-    "Your tables": (fit, predict, evaluate, explain),
+    "Your tables": (fit, predict, evaluate, explain, export),
     "What there is": (models, datasets),
     "Demonstration and comparison": (demo, compare, footprint),
 }.items():
