@@ -1,5 +1,6 @@
 """A predictor on frozen steps as one fixed sequence of operations, from raw arrays to answers."""
 
+from copy import deepcopy
 from typing import Any, cast
 
 import numpy as np
@@ -40,7 +41,8 @@ class ScoringGraph(nn.Module):
         model = predictor.model
         if reason := _why_no_graph(model):
             raise ValueError(f"this model cannot be exported: {reason}")
-        self.model = cast("MultiViewCDE | NeuralCDE", model)
+        # A copy that wants no gradients: tracing would keep what a backward pass needs.
+        self.model = cast("MultiViewCDE | NeuralCDE", deepcopy(model).requires_grad_(False).eval())
         self.plan: StepPlan = predictor.plan
         self.length, self.together, self.task = length, together, predictor.task
         self.longest = model.time_scale if longest is None else float(longest)

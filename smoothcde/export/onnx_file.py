@@ -50,7 +50,7 @@ def export_onnx(
     import onnx
 
     graph = ScoringGraph(predictor, length, longest, together)
-    with _quiet():
+    with _quiet(), torch.no_grad():
         # onnxruntime optimises the graph when it loads it; the exporter's own optimiser takes minutes on thousands of
         # nodes and gains nothing on top.
         program = torch.onnx.export(

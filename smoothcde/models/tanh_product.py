@@ -13,11 +13,9 @@ def tanh_product(
     inner: tuple[Float[Tensor, "views hidden width"], Float[Tensor, "views width"]],
     outer: tuple[Float[Tensor, "views width channels*hidden"], Float[Tensor, "views channels*hidden"]],
     activation: str,
-    sizes: Sequence[int | torch.SymInt],
+    sizes: Sequence[int],
 ) -> Float[Tensor, "rows hidden"]:
     """sum_c tanh(W2 act(W1 z + b1) + b2)_c dx_c, with weights and biases per view and `sizes` rows of each view."""
-    if torch.compiler.is_exporting():  # a graph wants plain operations, and has no backward pass to save for
-        return _plain((z, dx, *inner, *outer), activation, sizes)
     return _TanhProduct.apply(z, dx, *inner, *outer, activation, tuple(sizes))  # type: ignore[return-value]
 
 
@@ -25,19 +23,16 @@ def affine(
     x: Float[Tensor, "rows inputs"],
     weight: Float[Tensor, "views inputs outputs"],
     bias: Float[Tensor, "views outputs"],
-    sizes: Sequence[int | torch.SymInt],
+    sizes: Sequence[int],
     scale: float = 1.0,
 ) -> Float[Tensor, "rows outputs"]:
-    """scale (x W + b), each slice of rows with its own view's weights; a size is a symbol while a graph is traced."""
-    present = [view for view, size in enumerate(sizes) if not (isinstance(size, int) and size == 0)] or [0]
+    """scale (x W + b), each slice of rows with its own view's weights."""
+    present = [view for view, size in enumerate(sizes) if size] or [0]
     first, last = present[0], present[-1] + 1
     if last - first == 1:
         return torch.addmm(bias[first], x, weight[first], beta=scale, alpha=scale)
     if all(size == sizes[first] for size in sizes[first:last]):  # neighbouring views that are all there
         slices = x.view(last - first, sizes[first], x.shape[1])
-        if torch.compiler.is_exporting():  # baddbmm's strides depend on whether there are series at all
-            product = torch.bmm(slices, weight[first:last]) + bias[first:last, None]
-            return (product if scale == 1.0 else product * scale).flatten(0, 1)
         product = torch.baddbmm(bias[first:last, None], slices, weight[first:last], beta=scale, alpha=scale)
         return product.flatten(0, 1)
     slices = zip(x.split(sizes), bias, weight, strict=True)
@@ -108,7 +103,7 @@ def _relu_backward(g: Tensor, a: Tensor) -> Tensor:
     return torch.ops.aten.threshold_backward(g, a, 0.0)
 
 
-def _plain(inputs: Sequence[Tensor], activation: str, sizes: Sequence[int | torch.SymInt]) -> Tensor:
+def _plain(inputs: Sequence[Tensor], activation: str, sizes: Sequence[int]) -> Tensor:
     """The same in operations that torch differentiates any number of times."""
     z, dx, inner_weight, inner_bias, outer_weight, outer_bias = inputs
     a = affine(z, inner_weight, inner_bias, sizes)

@@ -1,12 +1,13 @@
 """Steps that are known beforehand: no controller, no rejection, no word with the device until the end."""
 
 from itertools import groupby
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
+from torch._higher_order_ops.scan import scan_op
 
 from smoothcde.solve.rows import ViewRows
 from smoothcde.solve.step import advance
@@ -55,6 +56,9 @@ def follow(
     slopes = path.slopes_at(torch.as_tensor(positions, device=z0.device)).unflatten(0, (views, samples))
     window = (path.end - path.start).unflatten(0, (views, samples))
     z = z0.unflatten(0, (views, samples))
+    if torch.compiler.is_exporting():
+        h = window[:, :, None] * torch.as_tensor(sizes, device=z0.device)[:, None, :]
+        return _looped(tableau, term.field, z, slopes, h.to(z0.dtype), tolerances)
     everyone = ViewRows(samples, views, first=0, last=views)
     first = term.slope(z0, slopes[:, :, :1].flatten(0, 1), 0, everyone).unflatten(0, (views, samples))
     stages = tableau.slopes - 1
@@ -81,3 +85,46 @@ def _present(sizes: np.ndarray) -> tuple[int, int]:
     """The first and behind the last view that still steps; views between them that have ended take empty steps."""
     moving = np.flatnonzero(sizes)
     return int(moving[0]), int(moving[-1]) + 1
+
+
+def _looped(tableau: Tableau, field: Any, z0: Tensor, slopes: Tensor, h: Tensor, tolerances) -> Followed:
+    """The same as a loop, for graphs: thousands of nodes less, and minutes less to trace.
+
+    All views take part in all steps; those that have ended take empty ones.
+
+    Args:
+        tableau: the method.
+        field: with `weights` and `product_in_graph`, as `TanhField` has them.
+        z0: `[views, n, hidden]`.
+        slopes: of the path, at the start and at all stages of all steps, `[views, n, 1 + steps * stages, channels]`.
+        h: step sizes `[views, n, steps]`.
+        tolerances: rtol and atol.
+    """
+    stages = [[float(c) for c in row] for row in tableau.stages]
+    estimate = [float(c) for c in tableau.error]
+    rtol, atol = tolerances
+
+    def step(z, slope, controls, h, *weights):
+        slopes, state = [slope], z
+        for stage, row in enumerate(stages):
+            state = z + h * _sum(row, slopes)
+            slopes.append(field.product_in_graph(weights, state, controls[:, :, stage]))
+        error = h * _sum(estimate, slopes)
+        ratio = error / (torch.maximum(z.abs(), state.abs()) * rtol + atol)
+        return [state, slopes[-1], ratio.square().mean(dim=2).sqrt()]
+
+    weights = tuple(field.weights())
+    first = field.product_in_graph(weights, z0, slopes[:, :, 0])
+    controls = slopes[:, :, 1:].unflatten(2, (h.shape[2], len(stages))).permute(2, 0, 1, 3, 4).contiguous()
+    sizes = h.permute(2, 0, 1)[..., None].contiguous()
+    state, _, ratios = scan_op(step, [z0.contiguous(), first.contiguous()], [controls, sizes], weights)
+    return Followed(state.flatten(0, 1), ratios.flatten(1, 2).T)
+
+
+def _sum(coefficients: list[float], slopes: list[Tensor]) -> Tensor:
+    """sum_j c_j k_j of those that count."""
+    parts = [k if c == 1 else k * c for c, k in zip(coefficients, slopes, strict=True) if c]
+    total = parts[0]
+    for part in parts[1:]:
+        total = total + part
+    return total

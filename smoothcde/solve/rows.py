@@ -1,7 +1,6 @@
 """Which (series, view) pairs are being integrated."""
 
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
@@ -47,17 +46,15 @@ class ViewRows(Rows):
     """All rows of neighbouring views, `first` to before `last`.
 
     Attributes:
-        samples: series in the batch; a symbol while a graph is traced.
         first: of the views present.
         last: behind the views present.
     """
 
-    samples: Any
     index: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     first: int = 0
     last: int = 1
 
     @property
-    def sizes(self) -> tuple[Any, ...]:
+    def sizes(self) -> tuple[int, ...]:
         """All series for each view present, none for the others."""
         return tuple(self.samples if self.first <= view < self.last else 0 for view in range(self.views))
