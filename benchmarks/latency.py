@@ -2,8 +2,8 @@
 
     python -m benchmarks.latency MODEL
 
-MODEL is a model directory with frozen steps for series of 3 channels and 315 stamps (`Predictor.frozen(...).save`). Real
-UWave series where `SMOOTHCDE_DATA` holds them, otherwise generated ones. Every entry in every round; medians and p99.
+MODEL is a model directory with frozen steps for series of 3 channels and 315 stamps (`Predictor.frozen(...).save`).
+Real UWave series where `SMOOTHCDE_DATA` holds them, otherwise generated ones. Every entry in every round; medians and p99.
 """
 
 import json
@@ -54,7 +54,8 @@ def main() -> None:
         difference = float(np.abs(session.run(None, arrays)[0] - graph(**tensors)[0].numpy()).max())
         timed = interleaved(entries, ROUNDS)
     milliseconds = {
-        name: {"median": float(np.median(s) * 1e3), "p99": float(np.quantile(s, 0.99) * 1e3)} for name, s in timed.items()
+        name: {"median": float(np.median(s) * 1e3), "p99": float(np.quantile(s, 0.99) * 1e3)}
+        for name, s in timed.items()
     }
     for name, found in milliseconds.items():
         print(f"{name:>24}: {found['median']:7.2f} ms, p99 {found['p99']:7.2f} ms")

@@ -20,14 +20,19 @@ def export(
     format: Annotated[str, typer.Option(metavar="NAME", help="onnx, or torch for a .pt2 program.")] = "onnx",
     table: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Series like those to come, which the steps are fixed on; no targets needed."),
+        typer.Option(
+            metavar="FILE", help="Series like those to come, which the steps are fixed on; no targets needed."
+        ),
     ] = None,
-    coverage: Annotated[float, typer.Option(metavar="SHARE", help="Of the table's series that the steps serve.")] = 0.99,
+    coverage: Annotated[
+        float, typer.Option(metavar="SHARE", help="Of the table's series that the steps serve.")
+    ] = 0.99,
     length: Annotated[
         int | None, typer.Option(min=1, metavar="N", help="Most times of a series. The table's longest if not given.")
     ] = None,
     longest: Annotated[
-        float | None, typer.Option(metavar="TIME", help="Longest window. The longest of training or table if not given.")
+        float | None,
+        typer.Option(metavar="TIME", help="Longest window. The longest of training or table if not given."),
     ] = None,
     together: Annotated[
         bool, typer.Option("--together", help="Channels are always observed together: a quicker file.")
@@ -52,7 +57,11 @@ def export(
             series = remembered.series(remembered.table(table), static, teller)
             predictor = predictor.frozen(series, coverage)
             length = length or int(series.cropped().lengths.max())
-            longest = max(predictor.model.time_scale, float((series.end - series.start).max())) if longest is None else longest
+            longest = (
+                max(predictor.model.time_scale, float((series.end - series.start).max()))
+                if longest is None
+                else longest
+            )
         elif predictor.plan is None:
             raise ValueError("the model's steps are not frozen yet; give series to fix them on with --table FILE")
         if length is None:

@@ -32,6 +32,16 @@ class ScoringGraph(nn.Module):
         together: all channels are always observed together, so that a mask has no channels: quicker.
     """
 
+    bandwidth: Tensor
+    limits: Tensor
+    noise: Tensor
+    channel_mean: Tensor
+    channel_scale: Tensor
+    static_mean: Tensor
+    static_scale: Tensor
+    target_mean: Tensor
+    target_scale: Tensor
+
     def __init__(self, predictor: Predictor, length: int, longest: float | None = None, together: bool = False):
         super().__init__()
         if predictor.plan is None:

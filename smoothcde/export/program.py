@@ -40,7 +40,7 @@ def example_inputs(graph: ScoringGraph, n: int = 3) -> dict[str, Tensor]:
 def graph_inputs(graph: ScoringGraph, series: SeriesSet) -> dict[str, np.ndarray]:
     """Series as a graph takes them, in their own units; `SeriesSet` has them in the model's channels and order."""
     batch = series.batch(dtype=torch.float64)
-    n, stamps, channels = batch.values.shape
+    _, stamps, channels = batch.values.shape
     if stamps > graph.length:
         raise ValueError(
             f"a series has {stamps} stamps and the graph was made for {graph.length}; thin it out, shorten its window, "
@@ -101,7 +101,9 @@ def export_torch(
     ```
     """
     graph = ScoringGraph(predictor, length, longest, together)
-    torch.export.save(traced(graph), Path(file), extra_files={"smoothcde.json": json.dumps(described(predictor, graph))})
+    torch.export.save(
+        traced(graph), Path(file), extra_files={"smoothcde.json": json.dumps(described(predictor, graph))}
+    )
     return graph
 
 
@@ -133,7 +135,7 @@ def described(predictor: Predictor, graph: ScoringGraph) -> dict[str, str]:
             "static": "float64 [batch, features], only for models with static features",
         },
         "outputs": {
-            "answers": "float64 [batch, classes] calibrated probabilities in the order of `labels`, or [batch, targets]",
+            "answers": "float64 [batch, classes] calibrated probabilities in the order of `labels`, or targets",
             "error_ratio": "float64 [batch], largest error estimate over the plan's limit",
             "outside": "bool [batch], error_ratio above 1: do not trust the answer, ask the adaptive solver",
         },

@@ -21,7 +21,7 @@ class FrozenOutcome(Outcome):
     """An `Outcome` that says which series the plan did not serve.
 
     Attributes:
-        error_ratio: per series, the largest error estimate of any step of any view, over the plan's limit for that view;
+        error_ratio: per series, the largest error estimate of any step of any view, over the plan's limit for it;
             infinite where a path has kinks that no plan knows.
         total_error: per series, the estimates added up over the steps, in tolerances, for the worst view.
         flagged: series outside the plan: `error_ratio` above 1, or not a number.

@@ -65,8 +65,8 @@ class Path(ABC):
         return function(t.contiguous())
 
     @property
-    def rows(self) -> int:
-        """Number of paths."""
+    def rows(self) -> Any:
+        """Number of paths: an int, or a symbol while a graph is traced."""
         return self.start.shape[0]
 
     @property

@@ -53,7 +53,9 @@ class JoinedPath(Path):
         """Join paths that have the same rows."""
         rows = [part.rows for part in parts]
         if any(count != rows[0] for count in rows):
-            raise ValueError(f"paths with {sorted(set(rows))} rows cannot be joined; fit them to the same batch and views")
+            raise ValueError(
+                f"paths with {sorted(set(rows))} rows cannot be joined; fit them to the same batch and views"
+            )
         return cls(start=parts[0].start, end=parts[0].end, parts=parts)
 
     @property

@@ -76,9 +76,7 @@ class KernelPath(Path):
         path = cls.of(batch, h, weights, kernel, shared=shared)
         seen = path.seen[:, :, :1] if shared else path.seen
         with torch.no_grad():
-            landings = _landings(
-                kernel, path.stamps, seen, path.log_weights, path.bandwidth, path.start, path.end
-            )
+            landings = _landings(kernel, path.stamps, seen, path.log_weights, path.bandwidth, path.start, path.end)
         return replace(path, landings=landings)
 
     @classmethod

@@ -21,7 +21,7 @@ ROOM = 2.5
 SLACK = 1.25
 """How far a series' error estimates may exceed all that were seen in calibration before it is outside the plan."""
 FINER = 100.0
-"""How much tighter the tolerance of the reference is. The adaptive solver's own answer cannot be it: at tolerance 1e-3 on
+"""How much tighter the tolerance of the reference is. The adaptive solver's own answer cannot be it: at 1e-3 on
 recorded gestures (UWaveGestureLibrary) half of its states are more than ten tolerances off."""
 ROUNDS = 16
 """Plans that are tried for each view; the shortest that holds is kept."""
@@ -72,7 +72,9 @@ class StepPlan:
         for view, ends in enumerate(self.ends):
             steps = np.diff([0.0, *ends])
             if not (len(ends) and (steps > 0).all() and ends[-1] == 1.0):
-                raise ValueError(f"the step ends of view {view} are {ends}; give shares that increase from above 0 to 1")
+                raise ValueError(
+                    f"the step ends of view {view} are {ends}; give shares that increase from above 0 to 1"
+                )
 
     @property
     def views(self) -> int:
@@ -111,16 +113,16 @@ class StepPlan:
 
         The accepted steps of the adaptive solver give a first density of steps over the window, a quantile over the
         series; plans are then tried and their steps moved to where the errors are. A plan holds for a series if no step
-        of any view has an error estimate above the tolerance, and all final states are close to what the adaptive solver
-        gives at a hundredth of the tolerance.
+        of any view has an error estimate above the tolerance, and all final states are close to what the adaptive
+        solver gives at a hundredth of the tolerance.
 
         Args:
             model: a CDE along smooth paths: mv-gp, mvc-gp, mv-kernel, mvc-kernel, gp, kernel, hermite, cubic,
                 smoothing-spline.
             data: series like those to come, standardised as the model takes them; a few hundred.
             coverage: the share.
-            within: how far final states may be off, in units of atol + rtol |z|, largest component: ten, as the tests of
-                the adaptive solver allow. Calibration series are held to 1 / 2.5 of it. At loose tolerances the
+            within: how far final states may be off, in units of atol + rtol |z|, largest component: ten, as tests of the
+                adaptive solver allow. Calibration series are held to 1 / 2.5 of it. At loose tolerances the
                 adaptive solver itself does not keep to ten; a larger number then buys shorter plans.
             batch_size: series that are solved at a time.
         """
@@ -185,7 +187,8 @@ def _batches(model: Any, data: SeriesSet | SeriesBatch, size: int) -> Iterator[S
 
 
 def _solve(model: Any, batch: SeriesBatch) -> _Solved:
-    begun, options = model.begin(batch), asdict(model.options) | {"step_control": "row"}
+    begun = model.begin(batch)
+    options: dict[str, Any] = asdict(model.options) | {"step_control": "row"}
     path = begun.path
     least = 8 * torch.finfo(begun.z0.dtype).eps
     fine = {name: max(options[name] / FINER, least) for name in ("rtol", "atol")}

@@ -167,7 +167,7 @@ def test_wrong_use_is_explained(planned):
     found, plan = planned
     with pytest.raises(ValueError, match="no calibration series"):
         StepPlan.calibrate(found, wavy(2)[[]])
-    with pytest.raises(ValueError, match="coverage is 1.5"):
+    with pytest.raises(ValueError, match=r"coverage is 1.5"):
         StepPlan.calibrate(found, wavy(2), coverage=1.5)
     with pytest.raises(ValueError, match="the plan is for 2 views and the model has 1"):
         FrozenModel(model("gp"), plan)
@@ -175,5 +175,5 @@ def test_wrong_use_is_explained(planned):
         FrozenModel(found, plan).solve(wavy(2).batch(dtype=torch.float64), times=[1.0])
     with pytest.raises(ValueError, match="fallback is 'none at all'"):
         FrozenModel(found, plan).solve(wavy(2).batch(dtype=torch.float64), fallback="none at all")
-    with pytest.raises(ValueError, match="no plan was found .* kinks or gaps"):
+    with pytest.raises(ValueError, match=r"no plan was found .* kinks or gaps"):
         StepPlan.calibrate(small_model("kernel", bandwidths=(0.01,)), wavy(4))
