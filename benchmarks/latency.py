@@ -3,7 +3,7 @@
     python -m benchmarks.latency MODEL
 
 MODEL is a model directory with frozen steps for series of 3 channels and 315 stamps (`Predictor.frozen(...).save`).
-Real UWave series where `SMOOTHCDE_DATA` holds them, otherwise generated ones. Every entry in every round; medians and p99.
+Real UWave series where `SMOOTHCDE_DATA` holds them, otherwise generated ones. Every entry in every round.
 """
 
 import json

@@ -121,8 +121,8 @@ class StepPlan:
                 smoothing-spline.
             data: series like those to come, standardised as the model takes them; a few hundred.
             coverage: the share.
-            within: how far final states may be off, in units of atol + rtol |z|, largest component: ten, as tests of the
-                adaptive solver allow. Calibration series are held to 1 / 2.5 of it. At loose tolerances the
+            within: how far final states may be off, in units of atol + rtol |z|, largest component: ten, as tests of
+                the adaptive solver allow. Calibration series are held to 1 / 2.5 of it. At loose tolerances the
                 adaptive solver itself does not keep to ten; a larger number then buys shorter plans.
             batch_size: series that are solved at a time.
         """
