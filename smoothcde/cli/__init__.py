@@ -6,6 +6,7 @@ from smoothcde.cli.comparing import compare, demo, footprint
 from smoothcde.cli.datasets import datasets
 from smoothcde.cli.evaluate import evaluate
 from smoothcde.cli.explain import explain
+from smoothcde.cli.export import export
 from smoothcde.cli.fit import fit
 from smoothcde.cli.forecast import forecast
 from smoothcde.cli.models import models
@@ -30,6 +31,7 @@ def main() -> None:
     - smoothcde predict model new.csv --out predictions.csv
     - smoothcde evaluate model test.csv
     - smoothcde explain model new.csv --series 17 --out page.html
+    - smoothcde export model --table train.csv --out model.onnx
 
     Or forecast what comes next: smoothcde forecast load.csv --context 24 --horizon 24 --out next.csv
 
@@ -38,7 +40,7 @@ def main() -> None:
 
 
 for panel, commands in {
-    "Your tables": (fit, predict, evaluate, explain, forecast),
+    "Your tables": (fit, predict, evaluate, explain, forecast, export),
     "What there is": (models, datasets),
     "Demonstration and comparison": (demo, compare, footprint),
 }.items():

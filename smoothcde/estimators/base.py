@@ -27,6 +27,10 @@ from smoothcde.training import Objective, train
 Loaded = TypeVar("Loaded", bound="CDEEstimator")
 
 
+LEAST_PATIENCE = 5
+"""Epochs without a better loss, or a quarter of all if that is more, after which the usual recipe gives up."""
+
+
 class CDEEstimator(RecipeParameters):
     """Parameters, training and saving of `CDEClassifier` and `CDERegressor`."""
 
@@ -123,6 +127,8 @@ class CDEEstimator(RecipeParameters):
         # What no window shows must not shape statistics either.
         series = series.cropped()
         recipe = replace(self._recipe(len(series)), seed=seed, select=select)
+        if self.patience is None and self.recipe == "tuned" and select == "loss":
+            recipe = replace(recipe, patience=max(LEAST_PATIENCE, recipe.epochs // 4))
         chosen = {name: getattr(self, name) for name in ("hidden", "bandwidths", "noise", "rtol", "atol")}
         plain = isinstance(self.recipe, str) and self.recipe.startswith("paper")
         architecture = architecture_of(self.model, series, outputs, recipe, chosen, self.model_options, plain=plain)

@@ -65,6 +65,7 @@ class CDEClassifier(ClassifierMixin, CDEEstimator):
         validation_metric: what picks the best epoch: "accuracy", "auroc", "loss", or "auto" for the loss with two
             classes and the accuracy with more.
         patience: epochs without a better validation after which training stops; None for the recipe's.
+            With "tuned", and where the validation loss decides (two classes, numbers), that is a quarter of all epochs.
         class_weight: None, "balanced", or a weight per label.
         calibration: "temperature" divides the logits by the number that makes probabilities fit the validation series
             best; None leaves them.

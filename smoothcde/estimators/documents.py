@@ -11,7 +11,6 @@ import torch
 from smoothcde.data import ChannelScaler
 from smoothcde.estimators.scaling import ColumnScaler
 from smoothcde.models import SeriesModel
-from smoothcde.series import SeriesSet
 
 Built = TypeVar("Built", bound=SeriesModel)
 
@@ -54,27 +53,6 @@ def _check_fit(model: SeriesModel, tensors: Mapping[str, torch.Tensor]) -> None:
     for name in sorted(wanted.keys() | found.keys()):
         if wanted.get(name) != found.get(name):
             raise ValueError(f"weight {name} has shape {found.get(name)}, the architecture asks for {wanted.get(name)}")
-
-
-def channels_by_name(series: SeriesSet, names: tuple[str, ...]) -> SeriesSet:
-    """The channels that a model was trained on: by name where both sides name the same ones, by position otherwise."""
-    if series.channel_names == names:
-        return series
-    if set(names) <= set(series.channel_names):
-        columns = [series.channel_names.index(name) for name in names]
-        return replace(series, values=series.values[:, columns], channel_names=names)
-    if is_named(names, "channel") and is_named(series.channel_names, "channel"):
-        absent = ", ".join(name for name in names if name not in series.channel_names)
-        found = ", ".join(series.channel_names)
-        raise ValueError(f"this model needs the channels {absent}, which the series lack; they have {found}")
-    if series.channels != len(names):
-        raise ValueError(f"this model was trained on {len(names)} channels; the series have {series.channels}")
-    return series
-
-
-def is_named(names: tuple[str, ...], kind: str) -> bool:
-    """Whether a user named these columns; `SeriesSet` numbers them otherwise."""
-    return names != tuple(f"{kind} {i}" for i in range(len(names)))
 
 
 def plain(value: Any) -> Any:

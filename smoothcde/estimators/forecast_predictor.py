@@ -10,7 +10,6 @@ import torch
 
 from smoothcde.data import ChannelScaler
 from smoothcde.estimators.documents import (
-    channels_by_name,
     names_from_json,
     plain,
     rebuilt,
@@ -20,6 +19,7 @@ from smoothcde.estimators.documents import (
 )
 from smoothcde.estimators.forecast import Forecast
 from smoothcde.estimators.forecast_windows import observed
+from smoothcde.estimators.naming import channels_by_name
 from smoothcde.evaluation.forecasting import Backtest, ForecastTally
 from smoothcde.models import ForecastModel, Outcome, build_forecaster
 from smoothcde.series import Rolling, SeriesBatch, SeriesSet

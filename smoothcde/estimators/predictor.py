@@ -11,8 +11,6 @@ from scipy.special import softmax
 
 from smoothcde.data import ChannelScaler
 from smoothcde.estimators.documents import (
-    channels_by_name,
-    is_named,
     names_from_json,
     plain,
     rebuilt,
@@ -21,9 +19,11 @@ from smoothcde.estimators.documents import (
     versions,
 )
 from smoothcde.estimators.labels import labels_from_json, labels_to_json
+from smoothcde.estimators.naming import channels_by_name, static_by_name
 from smoothcde.estimators.scaling import ColumnScaler
-from smoothcde.models import Outcome, SeriesModel, build_model
+from smoothcde.models import FrozenModel, FrozenOutcome, Outcome, SeriesModel, build_model
 from smoothcde.series import SeriesBatch, SeriesSet
+from smoothcde.solve import StepPlan
 from smoothcde.storage import Contents, ModelFileError, read_directory, write_directory
 
 Task = Literal["classification", "regression"]
@@ -61,6 +61,7 @@ class Predictor:
         targets: brings outputs back to the targets' units; None for classification.
         target_names: names of the targets of a regression.
         temperature: what logits are divided by before they become probabilities; 1 unless calibrated.
+        plan: the steps of every solve, where they are frozen; series outside the plan are solved adaptively.
         record: of the training, and the versions it ran on; for people, never needed to predict.
     """
 
@@ -75,6 +76,7 @@ class Predictor:
     targets: ColumnScaler | None = None
     target_names: tuple[str, ...] = ()
     temperature: float = 1.0
+    plan: StepPlan | None = None
     record: Mapping[str, Any] = field(default_factory=dict)
 
     def prepare(self, series: SeriesSet) -> SeriesSet:
@@ -86,7 +88,7 @@ class Predictor:
         scaled = self.scaler.transform(series)
         if self.static_scaler is None:
             return replace(scaled, static=None, static_names=())
-        static = self.static_scaler.transform(_static_by_name(series, self.static_names))
+        static = self.static_scaler.transform(static_by_name(series, self.static_names))
         return replace(scaled, static=static, static_names=self.static_names)
 
     def outputs(self, series: SeriesSet) -> np.ndarray:
@@ -122,6 +124,29 @@ class Predictor:
         """
         return next(self._solved(series, max(len(series), 1)))
 
+    def frozen(self, series: SeriesSet, coverage: float = 0.99, within: float = 10.0) -> "Predictor":
+        """The same predictor on frozen steps, fixed by a plan that holds for a share of these series.
+
+        ```python
+        quick = predictor.frozen(train)
+        quick.predict(series), quick.flagged(series)
+        ```
+
+        Args:
+            series: for calibration, like those to be predicted; the training series, say. No labels are needed.
+            coverage: see `StepPlan.calibrate`.
+            within: likewise.
+        """
+        self.model.eval()
+        return replace(self, plan=StepPlan.calibrate(self.model, self.prepare(series), coverage, within))
+
+    def flagged(self, series: SeriesSet) -> np.ndarray:
+        """`[n]`, which series are outside the plan, and so solved adaptively."""
+        if self.plan is None:
+            raise ValueError("this predictor has no frozen steps, so nothing is outside them; make one with `frozen`")
+        outcomes = [outcome for _, outcome in self._solved(series, BATCH_SIZE)]
+        return np.concatenate([o.flagged for o in outcomes if isinstance(o, FrozenOutcome)] or [np.zeros(0, bool)])
+
     def save(self, directory: str | PathLike[str]) -> None:
         """Write a model directory, whole or not at all; one that is there already is replaced."""
         write_directory(directory, self.contents())
@@ -151,12 +176,13 @@ class Predictor:
     def _solved(self, series: SeriesSet, batch_size: int) -> Iterator[tuple[SeriesBatch, Outcome]]:
         prepared = self.prepare(series)
         self.model.eval()
+        model = self.model if self.plan is None else FrozenModel(self.model, self.plan, fallback="adaptive")
         like = next(p for p in self.model.parameters() if p.is_floating_point())
         for begin in range(0, len(prepared), batch_size):
             chosen = np.arange(begin, min(begin + batch_size, len(prepared)))
             batch = prepared.batch(chosen, device=like.device, dtype=like.dtype)
             with torch.no_grad():
-                outcome = self.model.solve(batch)
+                outcome = model.solve(batch)
             yield batch, outcome
 
     def _document(self) -> dict[str, Any]:
@@ -169,6 +195,7 @@ class Predictor:
             "labels": None if self.labels is None else labels_to_json(self.labels),
             "targets": self.targets and {"names": list(self.target_names), **scaler_to_json(self.targets)},
             "temperature": self.temperature,
+            "plan": self.plan and self.plan.as_dict(),
             "versions": versions(),
             "record": plain(self.record),
         }
@@ -197,6 +224,7 @@ class Predictor:
             targets=scaler_from_json(targets, ColumnScaler) if targets else None,
             target_names=names_from_json(targets) if targets else (),
             temperature=float(document["temperature"]),
+            plan=StepPlan.from_dict(plan) if (plan := document.get("plan")) else None,
             record=dict(document["record"]),
         )
         predictor._check()
@@ -214,19 +242,7 @@ class Predictor:
         ):
             if found != expected:
                 raise ValueError(f"{found} {what} for a model of {expected}")
+        if self.plan is not None:
+            FrozenModel(self.model, self.plan)  # refuses a plan for another model
         if not self.temperature > 0:
             raise ValueError(f"a temperature of {self.temperature}")
-
-
-def _static_by_name(series: SeriesSet, names: tuple[str, ...]) -> np.ndarray:
-    if series.static is None:
-        raise ValueError(f"this model needs the static features {', '.join(names)}; give them with the series")
-    if set(names) <= set(series.static_names):
-        return series.static[:, [series.static_names.index(name) for name in names]]
-    if is_named(names, "static") and is_named(series.static_names, "static"):
-        absent = ", ".join(name for name in names if name not in series.static_names)
-        found = ", ".join(series.static_names)
-        raise ValueError(f"this model needs the static features {absent}, which the series lack; they have {found}")
-    if series.static.shape[1] != len(names):
-        raise ValueError(f"this model was trained on {len(names)} static features; found {series.static.shape[1]}")
-    return series.static

@@ -41,6 +41,7 @@ class CDERegressor(RegressorMixin, CDEEstimator):
         atol: absolute tolerance of the solver; None for the recipe's.
         validation_fraction: share of the series that is held out to pick the best epoch; 0 for none.
         patience: epochs without a better validation after which training stops; None for the recipe's.
+            With "tuned", and where the validation loss decides (two classes, numbers), that is a quarter of all epochs.
         model_options: further settings for `build_model`.
         device: "auto", "cpu", "cuda", ...
         precision: "32-true", "64-true", "bf16-mixed"; None for the recipe's.

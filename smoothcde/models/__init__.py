@@ -8,6 +8,7 @@ from smoothcde.models.capacity import matching_hidden, parameter_count
 from smoothcde.models.cde import CDEModel
 from smoothcde.models.fields import TanhField
 from smoothcde.models.forecast import FORECASTERS, ForecastModel, build_forecaster
+from smoothcde.models.frozen import FrozenModel, FrozenOutcome
 from smoothcde.models.gru import GRUModel
 from smoothcde.models.gru_d import GRUDModel
 from smoothcde.models.linear_forecaster import LinearForecaster
@@ -24,6 +25,8 @@ __all__ = [
     "ODERNN",
     "CDEModel",
     "ForecastModel",
+    "FrozenModel",
+    "FrozenOutcome",
     "GRUDModel",
     "GRUModel",
     "LinearForecaster",

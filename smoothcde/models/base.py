@@ -83,6 +83,10 @@ class SeriesModel(nn.Module, ABC):
         """Outputs at the end of each series' window."""
         return self.solve(batch).outputs
 
+    def why_no_plan(self) -> str | None:
+        """Why a frozen step plan (`StepPlan`) cannot serve this model, or None if it can."""
+        return f"{type(self).__name__} does not integrate along one smooth path"
+
     def check(self, batch: SeriesBatch) -> None:
         """Refuse a batch the model was not built for."""
         if batch.channels != self.channels:

@@ -2,9 +2,10 @@
 
 from abc import abstractmethod
 from dataclasses import asdict
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
+from jaxtyping import Float
 from torch import Tensor, nn
 
 from smoothcde.models.base import Outcome, SeriesModel, full_precision
@@ -12,6 +13,16 @@ from smoothcde.models.fields import Activation, TanhField
 from smoothcde.paths import JoinedPath, Path, TimePath
 from smoothcde.series import SeriesBatch
 from smoothcde.solve import ControlTerm, SolverOptions, Term, integrate
+
+
+class Beginning(NamedTuple):
+    """Where a solve begins: what is integrated, from which states, along which paths, and what shaped these."""
+
+    term: Term
+    z0: Tensor
+    path: Path
+    attention: Tensor | None
+    penalty: Tensor
 
 
 class CDEModel(SeriesModel):
@@ -54,6 +65,19 @@ class CDEModel(SeriesModel):
         """What is integrated along a path."""
         return ControlTerm(self.field, path)
 
+    def begin(self, batch: SeriesBatch) -> Beginning:
+        """Everything of a solve but the solve."""
+        self.check(batch)
+        return self.begin_along(batch, *self.smooth(batch))
+
+    def begin_along(self, batch: SeriesBatch, path: Path, attention: Tensor | None, penalty: Tensor) -> Beginning:
+        """The same with paths that are at hand, as `smooth` gives them."""
+        with full_precision(batch):
+            if self.time_channel:
+                path = JoinedPath.of(path, TimePath.beside(path, self.time_scale))
+            z0 = self.initial(self.start_features(path))
+        return Beginning(self.term(path), z0, path, attention, penalty)
+
     def solve(self, batch: SeriesBatch, times: Any = None, options: SolverOptions | None = None) -> Outcome:
         """Outputs, and how they came about.
 
@@ -65,27 +89,17 @@ class CDEModel(SeriesModel):
             times: see `SeriesModel.solve`.
             options: likewise.
         """
-        self.check(batch)
-        return self.drive(batch, *self.smooth(batch), times=times, options=options)
+        return self.finish(batch, self.begin(batch), times, options)
 
-    def drive(
-        self,
-        batch: SeriesBatch,
-        path: Path,
-        attention: Tensor | None,
-        penalty: Tensor,
-        *,
-        times: Any = None,
-        options: SolverOptions | None = None,
+    def finish(
+        self, batch: SeriesBatch, beginning: Beginning, times: Any = None, options: SolverOptions | None = None
     ) -> Outcome:
-        """The solve along paths that are at hand, as `smooth` gives them."""
+        """The solve from a beginning, and the readout; arguments as for `solve`."""
+        term, z0, path, attention, penalty = beginning
         with full_precision(batch):
-            if self.time_channel:
-                path = JoinedPath.of(path, TimePath.beside(path, self.time_scale))
-            z0 = self.initial(self.start_features(path))
             moments = None if times is None else path.clock(self.moments(times, batch).repeat(self.views, 1))
             solution = integrate(
-                self.term(path),
+                term,
                 z0,
                 path.start,
                 path.end,
@@ -94,5 +108,15 @@ class CDEModel(SeriesModel):
                 **asdict(options or self.options),
             )
         states = solution.state if solution.states is None else solution.states
-        together = torch.cat(states.unflatten(0, (self.views, len(batch))).unbind(), dim=-1)
-        return Outcome(self.read(together, batch), penalty, solution.stats.nfe, solution, path, attention)
+        return Outcome(self.read_views(states, batch), penalty, solution.stats.nfe, solution, path, attention)
+
+    def read_views(self, states: Float[Tensor, "rows *moments hidden"], batch: SeriesBatch) -> Tensor:
+        """The readout of all views' states, side by side."""
+        return self.read(torch.cat(states.unflatten(0, (self.views, batch.values.shape[0])).unbind(), dim=-1), batch)
+
+
+def kinks_of_kernel(kernel: str) -> str | None:
+    """Why paths of this kernel cannot be followed by a plan, or None if they can."""
+    if kernel in ("gaussian", "cauchy"):
+        return None
+    return f"a path of the {kernel} kernel has kinks at or around every stamp, and steps have to end on them"

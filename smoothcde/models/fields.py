@@ -1,6 +1,7 @@
 """Vector fields f of controlled differential equations, one set of weights per view."""
 
 import math
+from collections.abc import Sequence
 from typing import Literal
 
 import torch
@@ -48,6 +49,22 @@ class TanhField(nn.Module):
         """f(z) dx."""
         inner, outer = (self.inner.weight, self.inner.bias), (self.outer.weight, self.outer.bias)
         return tanh_product(z, dx, inner, outer, self.activation, rows.sizes)
+
+    def weights(self) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """All that it depends on: inner weight and bias, outer weight and bias."""
+        return self.inner.weight, self.inner.bias, self.outer.weight, self.outer.bias
+
+    def product_in_graph(
+        self,
+        weights: Sequence[Tensor],
+        z: Float[Tensor, "views n hidden"],
+        dx: Float[Tensor, "views n channels"],
+    ) -> Float[Tensor, "views n hidden"]:
+        """f(z) dx of all views in plain operations, with weights as a loop in a graph hands them in."""
+        inner_weight, inner_bias, outer_weight, outer_bias = weights
+        inner = ACTIVATIONS[self.activation](torch.bmm(z, inner_weight) + inner_bias[:, None])
+        matrix = torch.tanh(torch.bmm(inner, outer_weight) + outer_bias[:, None])
+        return (matrix.unflatten(2, (self.channels, self.hidden)) * dx[..., None]).sum(dim=2)
 
     def matrix(self, z: Float[Tensor, "rows hidden"], rows: Rows) -> Float[Tensor, "rows hidden channels"]:
         """f(z)."""

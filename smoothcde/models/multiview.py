@@ -16,7 +16,7 @@ from smoothcde.models.attention import (
 )
 from smoothcde.models.bandwidths import Bandwidths
 from smoothcde.models.base import full_precision
-from smoothcde.models.cde import CDEModel
+from smoothcde.models.cde import CDEModel, kinks_of_kernel
 from smoothcde.paths import GPPath, JoinedPath, KernelPath, Path
 from smoothcde.series import SeriesBatch
 
@@ -107,13 +107,21 @@ class MultiViewCDE(CDEModel):
         """Sigma of the Gaussian process."""
         return self._noise if self.log_noise is None else self.log_noise.exp()
 
+    def why_no_plan(self) -> str | None:
+        """None, unless its kernel has kinks at the stamps."""
+        return None if self.smoother == "gp" else kinks_of_kernel(self.kernel)
+
     def smooth(self, batch: SeriesBatch) -> tuple[Path, Tensor | None, Tensor]:
         """Paths of all views, view-major, with the attention that shaped them."""
-        weights = self.attention(self.scores(batch), batch).to(batch.dtype)
+        weights = self.weights(batch)
         with full_precision(batch):
             path = self.fit_path(batch, weights)
         penalty = self.diversity * diversity_penalty(weights) if self.diversity else weights.new_zeros(())
         return path, weights, penalty
+
+    def weights(self, batch: SeriesBatch) -> Tensor:
+        """How much each view listens to each stamp, `[n, views, length]`."""
+        return self.attention(self.scores(batch), batch).to(batch.dtype)
 
     def fit_path(self, batch: SeriesBatch, weights: Tensor) -> Path:
         """Paths of all views for given attention."""
@@ -144,6 +152,8 @@ class MultiViewCDE(CDEModel):
         if self.encoder is None:
             return self.attention.scores(features)
         n, length, _ = features.shape
+        if torch.compiler.is_exporting():  # a graph has no number of series to cut into blocks
+            return self.attention.scores(self.encoder(features, lengths))
         # On a CPU, a few series at a time stay in the cache and in memory the allocator has at hand: half the time at
         # 264 series of 315 stamps.
         block = (

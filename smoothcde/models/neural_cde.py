@@ -7,7 +7,7 @@ from torch import Tensor
 
 from smoothcde.models.bandwidths import Bandwidths
 from smoothcde.models.base import full_precision
-from smoothcde.models.cde import CDEModel
+from smoothcde.models.cde import CDEModel, kinks_of_kernel
 from smoothcde.paths import (
     GPPath,
     HermitePath,
@@ -81,6 +81,12 @@ class NeuralCDE(CDEModel):
         self.count_scale = count_scale if count_channels else None
         if path in SMOOTHERS:
             self.bandwidths = Bandwidths((bandwidth,), self.time_scale, learn_bandwidth)
+
+    def why_no_plan(self) -> str | None:
+        """None for smooth paths: those whose slope has no jump at every stamp."""
+        if self.path in ("linear", "rectilinear"):
+            return f"a {self.path} path has a kink at every stamp, and steps have to end on them"
+        return kinks_of_kernel(self.kernel) if self.path == "kernel" else None
 
     def smooth(self, batch: SeriesBatch) -> tuple[Path, Tensor | None, Tensor]:
         """One path per series; no attention, no penalty."""

@@ -30,11 +30,14 @@ def affine(
     scale: float = 1.0,
 ) -> Float[Tensor, "rows outputs"]:
     """scale (x W + b), each slice of rows with its own view's weights."""
-    if len(sizes) == 1:
-        return torch.addmm(bias[0], x, weight[0], beta=scale, alpha=scale)
-    if len(set(sizes)) == 1:
-        slices = x.view(len(sizes), sizes[0], -1)
-        return torch.baddbmm(bias[:, None], slices, weight, beta=scale, alpha=scale).flatten(0, 1)
+    present = [view for view, size in enumerate(sizes) if size] or [0]
+    first, last = present[0], present[-1] + 1
+    if last - first == 1:
+        return torch.addmm(bias[first], x, weight[first], beta=scale, alpha=scale)
+    if all(size == sizes[first] for size in sizes[first:last]):  # neighbouring views that are all there
+        slices = x.view(last - first, sizes[first], x.shape[1])
+        product = torch.baddbmm(bias[first:last, None], slices, weight[first:last], beta=scale, alpha=scale)
+        return product.flatten(0, 1)
     slices = zip(x.split(sizes), bias, weight, strict=True)
     return torch.cat([torch.addmm(b, part, w, beta=scale, alpha=scale) for part, b, w in slices])
 

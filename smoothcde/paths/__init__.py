@@ -3,6 +3,7 @@
 from smoothcde.paths.base import Path
 from smoothcde.paths.gp import GPPath
 from smoothcde.paths.gp_exact import ExactGPPath
+from smoothcde.paths.gp_fourier import FourierBasis, FourierGPPath
 from smoothcde.paths.hermite import HermitePath
 from smoothcde.paths.joined import JoinedPath, TimePath
 from smoothcde.paths.kernel import KernelPath
@@ -15,6 +16,8 @@ from smoothcde.paths.smoothing_spline import SmoothingSplinePath
 
 __all__ = [
     "ExactGPPath",
+    "FourierBasis",
+    "FourierGPPath",
     "GPPath",
     "HermitePath",
     "JoinedPath",

@@ -65,8 +65,8 @@ class Path(ABC):
         return function(t.contiguous())
 
     @property
-    def rows(self) -> int:
-        """Number of paths."""
+    def rows(self) -> Any:
+        """Number of paths: an int, or a symbol while a graph is traced."""
         return self.start.shape[0]
 
     @property
@@ -116,6 +116,13 @@ class Path(ABC):
         inside = (times >= start) & (times <= end)
         slopes = slopes * inside[:, :, None].to(slopes.dtype)
         return slopes[:, 0] if single else slopes
+
+    def slopes_at(self, shares: Float64[Tensor, "views moments"]) -> Float[Tensor, "rows moments channels"]:
+        """X' at given shares of each row's own window, the same for all rows of a view: where a plan wants it."""
+        views = shares.shape[0]
+        start, end = (bound.view(views, -1, 1) for bound in (self.start, self.end))
+        times = torch.minimum(start + shares[:, None, :] * (end - start), end)
+        return self.derivative(times.flatten(0, 1))
 
     def select(self: AnyPath, rows: Any) -> AnyPath:
         """The paths of the given rows (indices or a boolean mask)."""

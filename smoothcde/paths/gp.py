@@ -186,6 +186,12 @@ class GPPath(Path):
             slopes = (again @ slopes.double() * stretch ** (order - 1)).to(self.dtype)
         return self._features(t) @ slopes
 
+    def slopes_at(self, shares: Float64[Tensor, "views moments"]) -> Float[Tensor, "rows moments channels"]:
+        """X' at given shares of each row's own window: one product with features that all rows of a view share."""
+        features = chebyshev.features(2 * shares - 1, self.slopes.shape[1]).to(self.dtype)
+        slopes = self.slopes.unflatten(0, (shares.shape[0], -1))
+        return (features[:, None] @ slopes).flatten(0, 1)
+
     def variance(self, t: Any) -> Float64[Tensor, "rows *moments channels"]:
         """The posterior variance of X(t), shaped as by `evaluate`; needs `fit(..., variance=True)`."""
         if self.covariance is None:

@@ -51,9 +51,11 @@ class JoinedPath(Path):
     @classmethod
     def of(cls, *parts: Path) -> "JoinedPath":
         """Join paths that have the same rows."""
-        rows = {part.rows for part in parts}
-        if len(rows) != 1:
-            raise ValueError(f"paths with {sorted(rows)} rows cannot be joined; fit them to the same batch and views")
+        rows = [part.rows for part in parts]
+        if any(count != rows[0] for count in rows):
+            raise ValueError(
+                f"paths with {sorted(set(rows))} rows cannot be joined; fit them to the same batch and views"
+            )
         return cls(start=parts[0].start, end=parts[0].end, parts=parts)
 
     @property
@@ -80,6 +82,10 @@ class JoinedPath(Path):
 
     def _derivative(self, t: Float64[Tensor, "rows moments"], order: int) -> Float[Tensor, "rows moments channels"]:
         return torch.cat([part._derivative(t, order) for part in self.parts], dim=2)
+
+    def slopes_at(self, shares: Float64[Tensor, "views moments"]) -> Float[Tensor, "rows moments channels"]:
+        """Those of all parts."""
+        return torch.cat([part.slopes_at(shares) for part in self.parts], dim=2)
 
     def select(self, rows: Any) -> "JoinedPath":
         """The paths of the given rows."""

@@ -1,6 +1,6 @@
 """Nadaraya-Watson kernel smoothing."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -9,6 +9,7 @@ from torch import Tensor
 
 from smoothcde.paths.base import Path, positive_per_view, repeat_views, view_weights
 from smoothcde.paths.kernels import kernel_named
+from smoothcde.paths.missing import previous_observed
 from smoothcde.paths.piecewise import inner_knots
 from smoothcde.series import SeriesBatch
 
@@ -70,7 +71,27 @@ class KernelPath(Path):
         views = view_weights(weights, batch)
         if weights is None:
             views = max(views, torch.as_tensor(bandwidth).numel())
-        h = positive_per_view(bandwidth, "bandwidth", views, batch).repeat_interleave(len(batch))
+        h = positive_per_view(bandwidth, "bandwidth", views, batch)
+        shared = bool((batch.mask == batch.mask[:, :, :1]).all())
+        path = cls.of(batch, h, weights, kernel, shared=shared)
+        seen = path.seen[:, :, :1] if shared else path.seen
+        with torch.no_grad():
+            landings = _landings(kernel, path.stamps, seen, path.log_weights, path.bandwidth, path.start, path.end)
+        return replace(path, landings=landings)
+
+    @classmethod
+    def of(
+        cls,
+        batch: SeriesBatch,
+        bandwidth: Float64[Tensor, "views"],
+        weights: Float[Tensor, "n views length"] | None = None,
+        kernel: str = "gaussian",
+        *,
+        shared: bool = False,
+    ) -> "KernelPath":
+        """The path without its knots, for graphs: no step looks at the data to decide what to do next."""
+        views = bandwidth.shape[0]
+        h = bandwidth[:, None].expand(-1, batch.values.shape[0]).flatten()
         stamps, seen = repeat_views(batch.times, views), repeat_views(batch.mask, views)
         if weights is None:
             log_weights = torch.zeros_like(stamps)
@@ -80,22 +101,29 @@ class KernelPath(Path):
             weights = weights.double().transpose(0, 1).flatten(0, 1)
             log_weights = torch.log(weights.clamp(min=1e-300))
             seen = seen & (weights > 0)[:, :, None]
-        start, end = repeat_views(batch.start, views), repeat_views(batch.end, views)
-        shared = bool((batch.mask == batch.mask[:, :, :1]).all())
-        with torch.no_grad():
-            landings = _landings(kernel, stamps, seen[:, :, :1] if shared else seen, log_weights, h, start, end)
         return cls(
-            start=start,
-            end=end,
+            start=repeat_views(batch.start, views),
+            end=repeat_views(batch.end, views),
             stamps=stamps,
             values=repeat_views(batch.values, views) * seen,
             seen=seen,
             log_weights=log_weights,
             bandwidth=h,
-            landings=landings,
+            landings=stamps[:, :0],
             kernel=kernel,
             shared=shared,
         )
+
+    def wide_gaps(self) -> Bool[Tensor, "rows"]:
+        """Rows with a gap between a channel's observations that makes the Gaussian path a sharp step; see `knots`."""
+        if self.kernel != "gaussian":
+            return torch.zeros_like(self.start, dtype=torch.bool)
+        before = previous_observed(self.seen).roll(1, dims=1)  # the roll's first entry has nothing before it
+        first = torch.arange(before.shape[1], device=self.device)[None, :, None] == 0
+        times = self.stamps[:, :, None].expand(self.seen.shape)
+        gap = times - times.gather(1, before.clamp(min=0))
+        wide = self.seen & ~first & (before >= 0) & (gap > WIDE_GAP * self.bandwidth[:, None, None])
+        return wide.flatten(1).any(dim=1)
 
     @property
     def template(self) -> Tensor:

@@ -10,14 +10,25 @@ from smoothcde.series import SeriesBatch
 def previous_observed(mask: Tensor) -> Int[Tensor, "n length channels"]:
     """Index of the latest observation at or before each stamp, -1 where there is none yet."""
     index = torch.arange(mask.shape[1], device=mask.device)[None, :, None]
-    return torch.where(mask, index, -1).cummax(dim=1).values
+    return running_maximum(torch.where(mask, index, -1))
 
 
 def next_observed(mask: Tensor) -> Int[Tensor, "n length channels"]:
     """Index of the earliest observation at or after each stamp, `length` where there is none left."""
     length = mask.shape[1]
     index = torch.arange(length, device=mask.device)[None, :, None]
-    return torch.where(mask, index, length).flip(1).cummin(dim=1).values.flip(1)
+    return -running_maximum(-torch.where(mask, index, length).flip(1)).flip(1)
+
+
+def running_maximum(x: Int[Tensor, "n length channels"]) -> Int[Tensor, "n length channels"]:
+    """The largest entry so far along the stamps: `cummax`, or what a graph for export can hold in its place."""
+    if not torch.compiler.is_exporting():
+        return x.cummax(dim=1).values
+    reach = 1
+    while reach < x.shape[1]:  # each round looks back twice as far
+        x = torch.cat([x[:, :reach], torch.maximum(x[:, reach:], x[:, :-reach])], dim=1)
+        reach *= 2
+    return x
 
 
 def fill_linear(batch: SeriesBatch) -> Float64[Tensor, "n length channels"]:

@@ -109,6 +109,14 @@ class Trace:
         self._units = [np.arange(len(start))]
         self._times = [start.copy()]
 
+    @classmethod
+    def of(cls, steps: list[np.ndarray]) -> "Trace":
+        """The trace of rows whose steps are known, each from its start."""
+        trace = cls(np.array([ends[0] for ends in steps]), np.arange(len(steps)))
+        for row, ends in enumerate(steps):
+            trace.note(np.full(len(ends) - 1, row), ends[1:])
+        return trace
+
     def note(self, units: np.ndarray, times: np.ndarray) -> None:
         """These units' steps ended at these times."""
         self._units.append(units)

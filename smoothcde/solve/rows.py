@@ -1,6 +1,6 @@
 """Which (series, view) pairs are being integrated."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -39,3 +39,22 @@ class Rows:
     def keep(self, positions: np.ndarray) -> "Rows":
         """The rows at the given positions of this set."""
         return Rows(self.samples, self.views, self.index[positions])
+
+
+@dataclass(frozen=True, eq=False)
+class ViewRows(Rows):
+    """All rows of neighbouring views, `first` to before `last`.
+
+    Attributes:
+        first: of the views present.
+        last: behind the views present.
+    """
+
+    index: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    first: int = 0
+    last: int = 1
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """All series for each view present, none for the others."""
+        return tuple(self.samples if self.first <= view < self.last else 0 for view in range(self.views))

@@ -1,6 +1,6 @@
 """One Runge-Kutta step of many rows."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -92,7 +92,21 @@ def take_step(
     if first is not None and stale is not None:
         fresh = term.slope(z, term.controls(stale.times), 0, rows)
         first = torch.where(stale.rows[:, None], fresh, first)
-    controls = term.controls(times)
+    return advance(tableau, term, rows, z, first, term.controls(times), h, tolerances, dense)
+
+
+def advance(
+    tableau: Tableau,
+    term: Term,
+    rows: Rows,
+    z: Float[Tensor, "rows hidden"],
+    first: Float[Tensor, "rows hidden"] | None,
+    controls: Any,
+    h: Float[Tensor, "rows 1"],
+    tolerances: tuple[float, float],
+    dense: Dense | None = None,
+) -> Step:
+    """Try one step whose stages' `controls` are at hand: those still to evaluate."""
     slopes = [] if first is None else [first]
     known = len(slopes)
     state = z

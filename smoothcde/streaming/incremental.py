@@ -76,7 +76,8 @@ class Incremental:
             owner, place = np.nonzero(scored)
             self.touch(rows[owner], times[owner, place])
         path = self._path(batch, rows, times, scores)
-        return self.model.drive(batch, path, None, batch.values.new_zeros(())).outputs
+        beginning = self.model.begin_along(batch, path, None, batch.values.new_zeros(()))
+        return self.model.finish(batch, beginning).outputs
 
     def _path(self, batch: SeriesBatch, rows: np.ndarray, times: np.ndarray, scores: Tensor | None):
         model = self.model

@@ -74,6 +74,15 @@ def test_many_channels_get_fewer_hidden_units(channels, expected):
     assert architecture_of("gru", series, 2, RECIPES["tuned"], {}, None)["hidden"] == 64
 
 
+def test_the_usual_recipe_gives_up_where_the_validation_loss_decides():
+    values, slope = slopes(12)
+    two = slope > 0
+    for labels, patience in ((two, 10), (slope, None)):
+        found = quick_classifier(epochs=40).fit(values, labels).predictor_.record["recipe"]["patience"]
+        assert found == patience
+    assert quick_classifier(patience=2).fit(values, two).predictor_.record["recipe"]["patience"] == 2
+
+
 def test_a_paper_recipe_brings_the_papers_model():
     values, slope = slopes(6)
     classifier = CDEClassifier(recipe="paper-uwave", epochs=1, random_state=0).fit(values, slope)
