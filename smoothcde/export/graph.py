@@ -9,7 +9,7 @@ from jaxtyping import Bool, Float, Float64, Int
 from torch import Tensor, nn
 
 from smoothcde.estimators import Predictor
-from smoothcde.models import MultiViewCDE, NeuralCDE, SeriesModel
+from smoothcde.models import MultiViewCDE, NeuralCDE, SeriesModel, TanhField
 from smoothcde.paths import FourierBasis, FourierGPPath, JoinedPath, KernelPath, Path, TimePath
 from smoothcde.series import SeriesBatch
 from smoothcde.solve import ControlTerm, StepPlan
@@ -163,4 +163,6 @@ def _why_no_graph(model: SeriesModel) -> str | None:
         return reason
     if not isinstance(model, MultiViewCDE | NeuralCDE) or smoother_of(model) not in ("gp", "kernel"):
         return "graphs have Gaussian process and kernel paths only; train mvc-gp, mv-gp, gp or their kernel kin"
+    if not isinstance(model.field, TanhField):
+        return "graphs have fields with a full matrix only; train without `rank`"
     return None

@@ -13,6 +13,7 @@ from smoothcde.models.gru import GRUModel
 from smoothcde.models.gru_d import GRUDModel
 from smoothcde.models.linear_forecaster import LinearForecaster
 from smoothcde.models.log_ncde import LogNCDE
+from smoothcde.models.low_rank import LowRankField
 from smoothcde.models.mamba import MambaModel
 from smoothcde.models.multiview import MultiViewCDE
 from smoothcde.models.neural_cde import NeuralCDE
@@ -31,6 +32,7 @@ __all__ = [
     "GRUModel",
     "LinearForecaster",
     "LogNCDE",
+    "LowRankField",
     "MambaModel",
     "MultiViewCDE",
     "NeuralCDE",

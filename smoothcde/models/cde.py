@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from smoothcde.models.base import Outcome, SeriesModel, full_precision
 from smoothcde.models.fields import Activation, TanhField
+from smoothcde.models.low_rank import LowRankField
 from smoothcde.paths import JoinedPath, Path, TimePath
 from smoothcde.series import SeriesBatch
 from smoothcde.solve import ControlTerm, SolverOptions, Term, integrate
@@ -30,6 +31,20 @@ class CDEModel(SeriesModel):
 
     Subclasses say how a batch becomes paths. Views share the initial layer, have a field each, and are read out
     together; static features join at the readout.
+
+    Args:
+        views: of each series.
+        channels: of the series.
+        path_channels: of its paths, without time.
+        outputs: of the readout.
+        hidden: size of the state, per view.
+        width: of the field's hidden layer.
+        activation: of that layer.
+        rank: of the field's matrix, for many channels (see `LowRankField`); None for a full one, as in the paper.
+        static: see `SeriesModel`.
+        time_scale: likewise.
+        time_channel: append time to the paths.
+        options: how to integrate.
     """
 
     def __init__(
@@ -42,6 +57,7 @@ class CDEModel(SeriesModel):
         hidden: int = 128,
         width: int = 128,
         activation: Activation = "tanh",
+        rank: int | None = None,
         static: int = 0,
         time_scale: float = 1.0,
         time_channel: bool = False,
@@ -50,7 +66,8 @@ class CDEModel(SeriesModel):
         super().__init__(channels=channels, static=static, time_scale=time_scale, options=options)
         self.views, self.hidden, self.time_channel = views, hidden, time_channel
         self.initial = nn.Linear(path_channels + time_channel, hidden)
-        self.field = TanhField(views, hidden, path_channels + time_channel, width, activation)
+        sizes = (views, hidden, path_channels + time_channel, width, activation)
+        self.field = TanhField(*sizes) if rank is None else LowRankField(*sizes, rank)
         self.readout = nn.Linear(views * hidden + static, outputs)
 
     @abstractmethod

@@ -44,6 +44,10 @@ class LogNCDE(CDEModel):
     ):
         if form not in ("log-ode", "path"):
             raise ValueError(f"form is {form!r}; use any of: 'log-ode', 'path'")
+        if form == "log-ode" and settings.get("rank") is not None:
+            raise ValueError(
+                "the log-ODE method needs the full matrix of its field; leave `rank` out, or use neural-rde"
+            )
         check_windows(depth, step)
         base = channels + time_channel
         areas = base * (base - 1) // 2 if depth == 2 else 0

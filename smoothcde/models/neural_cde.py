@@ -50,7 +50,8 @@ class NeuralCDE(CDEModel):
         learn_bandwidth: train the bandwidth with the model.
         count_channels: append how often each channel was observed so far.
         count_scale: unit of those counts.
-        settings: `hidden`, `width`, `activation`, `static`, `time_scale`, `time_channel`, `options`, see `CDEModel`.
+        settings: `hidden`, `width`, `activation`, `rank`, `static`, `time_scale`, `time_channel`, `options`, see
+            `CDEModel`.
     """
 
     def __init__(

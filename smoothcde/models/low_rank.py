@@ -1,0 +1,55 @@
+"""A vector field for many channels: a matrix of low rank that is never built."""
+
+import math
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from smoothcde.models.fields import ACTIVATIONS, Activation, ViewLinear
+from smoothcde.solve import Rows
+
+
+class LowRankField(nn.Module):
+    """f(z) = sum_k a_k(z) b_k(z)^T / sqrt(rank), with a_k of the state's size, b_k of the path's, both behind a tanh.
+
+    A full field has hidden x channels outputs, and a weight for each of them and each hidden unit: 128 units and 963
+    channels make 16 million weights per view. This one has rank x (hidden + channels) outputs, and its product with
+    dX/dt costs as much. What it gives up: at any state the path moves z in at most `rank` directions.
+    """
+
+    def __init__(
+        self,
+        views: int,
+        hidden: int,
+        channels: int,
+        width: int = 128,
+        activation: Activation = "tanh",
+        rank: int = 8,
+    ):
+        super().__init__()
+        if rank < 1:
+            raise ValueError(f"rank is {rank}; give at least 1, 8 say, or None for a full matrix")
+        if activation not in ACTIVATIONS:
+            raise ValueError(f"activation is {activation!r}; use any of: {', '.join(map(repr, ACTIVATIONS))}")
+        self.hidden, self.channels, self.rank, self.activation = hidden, channels, rank, activation
+        self.inner = ViewLinear(views, hidden, width)
+        self.outer = ViewLinear(views, width, rank * (hidden + channels))
+
+    def product(
+        self, z: Float[Tensor, "rows hidden"], dx: Float[Tensor, "rows channels"], rows: Rows
+    ) -> Float[Tensor, "rows hidden"]:
+        """f(z) dx."""
+        left, right = self._factors(z, rows)
+        along = torch.bmm(right, dx[:, :, None])
+        return torch.bmm(along.mT, left)[:, 0] / math.sqrt(self.rank)
+
+    def matrix(self, z: Float[Tensor, "rows hidden"], rows: Rows) -> Float[Tensor, "rows hidden channels"]:
+        """f(z)."""
+        left, right = self._factors(z, rows)
+        return left.mT @ right / math.sqrt(self.rank)
+
+    def _factors(self, z: Tensor, rows: Rows) -> tuple[Float[Tensor, "rows rank hidden"], Tensor]:
+        inner = ACTIVATIONS[self.activation](self.inner(z, rows))
+        both = torch.tanh(self.outer(inner, rows)).unflatten(1, (self.rank, self.hidden + self.channels))
+        return both[..., : self.hidden], both[..., self.hidden :]
