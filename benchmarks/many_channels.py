@@ -2,9 +2,9 @@
 
     python -m benchmarks.many_channels
 
-Generated series of the shape of PEMS-SF (267 for training, 173 for the test, 144 stamps, 963 channels, 7 classes): every
-class has a daily profile, every channel its own mixture of three waves with it, plus noise. Each entry trains in a
-process of its own, so that its peak memory is its own.
+Generated series of the shape of PEMS-SF (267 for training, 173 for the test, 144 stamps, 963 channels, 7 classes):
+every class has a daily profile, every channel its own mixture of three waves with it, plus noise. Each entry trains in
+a process of its own, so that its peak memory is its own.
 """
 
 import json
