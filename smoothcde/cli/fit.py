@@ -185,7 +185,7 @@ def fit(
 
 
 def _announced(task: str, named: list[str], teller: Teller) -> str:
-    teller.say(f"{listed(named)} looks like {task}; --task says otherwise")
+    teller.say(f"{listed(named)} looks like {task}; say otherwise with --task")
     return task
 
 
