@@ -24,7 +24,7 @@ from smoothcde.evaluation.forecasting import Backtest, ForecastTally
 from smoothcde.models import ForecastModel, Outcome, build_forecaster
 from smoothcde.series import Rolling, SeriesBatch, SeriesSet
 from smoothcde.series.problems import listed
-from smoothcde.storage import Contents, ModelFileError, read_directory, write_directory
+from smoothcde.storage import Contents, ModelFileError, read_directory, rebuilding, write_directory
 
 BATCH_SIZE = 512
 """Windows that are forecast at a time."""
@@ -162,14 +162,8 @@ class ForecastPredictor:
         contents = read_directory(directory)
         if (task := contents.document.get("task")) != "forecasting":
             raise ModelFileError(f"'{directory}' holds a model for {task}, no forecaster; load it with Predictor.load")
-        try:
+        with rebuilding("a forecaster", directory):
             return cls._of(contents)
-        except (KeyError, TypeError, ValueError, AttributeError, RuntimeError, OverflowError) as error:
-            reason = f"{type(error).__name__}: {error}".splitlines()[0]
-            raise ModelFileError(
-                f"'{directory}' does not describe a forecaster that this version of smoothcde can build ({reason}); "
-                "load it with the version it was saved with, which its model.json tells"
-            ) from error
 
     @classmethod
     def _of(cls, contents: Contents) -> "ForecastPredictor":

@@ -24,7 +24,7 @@ from smoothcde.estimators.scaling import ColumnScaler
 from smoothcde.models import FrozenModel, FrozenOutcome, Outcome, SeriesModel, build_model
 from smoothcde.series import SeriesBatch, SeriesSet
 from smoothcde.solve import StepPlan
-from smoothcde.storage import Contents, ModelFileError, read_directory, write_directory
+from smoothcde.storage import Contents, read_directory, rebuilding, write_directory
 
 Task = Literal["classification", "regression"]
 
@@ -163,15 +163,8 @@ class Predictor:
     @classmethod
     def of_contents(cls, contents: Contents, directory: str | PathLike[str]) -> "Predictor":
         """What `load` makes of a directory's contents; the directory is named in messages."""
-        try:
+        with rebuilding("a model", directory):
             return cls._of(contents)
-        except (KeyError, TypeError, ValueError, AttributeError, RuntimeError, OverflowError) as error:
-            # Checksums hold, so somebody wrote it like this: a model of other code, or of ill will.
-            reason = f"{type(error).__name__}: {error}".splitlines()[0]
-            raise ModelFileError(
-                f"'{directory}' does not describe a model that this version of smoothcde can build ({reason}); "
-                "load it with the version it was saved with, which its model.json tells"
-            ) from error
 
     def _solved(self, series: SeriesSet, batch_size: int) -> Iterator[tuple[SeriesBatch, Outcome]]:
         prepared = self.prepare(series)

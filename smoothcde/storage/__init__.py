@@ -2,6 +2,14 @@
 
 from smoothcde.storage.atomic import replace_file
 from smoothcde.storage.directory import FORMAT_VERSION, Contents, read_directory, write_directory
-from smoothcde.storage.errors import ModelFileError
+from smoothcde.storage.errors import ModelFileError, rebuilding
 
-__all__ = ["FORMAT_VERSION", "Contents", "ModelFileError", "read_directory", "replace_file", "write_directory"]
+__all__ = [
+    "FORMAT_VERSION",
+    "Contents",
+    "ModelFileError",
+    "read_directory",
+    "rebuilding",
+    "replace_file",
+    "write_directory",
+]

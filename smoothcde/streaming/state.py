@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from smoothcde.estimators.predictor import Predictor
-from smoothcde.storage import Contents, ModelFileError
+from smoothcde.storage import Contents, ModelFileError, rebuilding
 
 if TYPE_CHECKING:
     from smoothcde.streaming.predictor import StreamingPredictor
@@ -39,17 +39,11 @@ def restore(kind: type["StreamingPredictor"], contents: Contents, directory: str
     model = Predictor.of_contents(Contents(document["predictor"], tensors), directory)
     state = {name.removeprefix(_STATE): t for name, t in contents.tensors.items() if name.startswith(_STATE)}
     about = document["stream"]
-    try:
+    with rebuilding("a stream", directory):
         names: list[Hashable] = list(about["series"])
         static = state["static"].numpy() if "static" in state else None
         stream = kind(model, series=names, static=static, **{name: about[name] for name in SETTINGS})
         _fill(stream, {name: tensor.numpy() for name, tensor in state.items()}, about)
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError, RuntimeError) as error:
-        reason = f"{type(error).__name__}: {error}".splitlines()[0]
-        raise ModelFileError(
-            f"'{directory}' does not describe a stream that this version of smoothcde can go on with ({reason}); "
-            "load it with the version it was saved with"
-        ) from error
     return stream
 
 
