@@ -10,6 +10,22 @@ import pandas as pd
 import typer
 from rich.console import Console
 
+from smoothcde.cli.options import (
+    MODEL,
+    OUTPUT,
+    TABLE,
+    Channels,
+    Device,
+    Duplicates,
+    Hidden,
+    LearningRate,
+    Time,
+    Value,
+    Variable,
+    listed_channels,
+    looks_tidy,
+    option,
+)
 from smoothcde.cli.remembered import Remembered, answers_of, matched, read_labels, read_static
 from smoothcde.cli.telling import AsJson, Teller, choice, telling
 from smoothcde.data.tables import (
@@ -31,66 +47,55 @@ from smoothcde.series.duplicates import POLICIES
 from smoothcde.series.problems import listed
 from smoothcde.training import RECIPES
 
-_TABLE, _TARGET, _MODEL, _OUTPUT = "The table", "What to predict", "The model and its training", "Output"
-
-
-def _option(panel: str, help: str, *names: str, **settings: Any) -> Any:
-    return typer.Option(*names, help=help, rich_help_panel=panel, **settings)
+_TARGET = "What to predict"
 
 
 def fit(
     table: Annotated[Path, typer.Argument(help="CSV or Parquet file of the series.", show_default=False)],
-    out: Annotated[Path, _option(_OUTPUT, "Folder for the trained model.", show_default=False, metavar="FOLDER")],
-    id: Annotated[str, _option(_TABLE, "Column that names the series.", metavar="COLUMN")] = "id",
-    time: Annotated[str, _option(_TABLE, "Column of times: numbers or ISO 8601 dates.", metavar="COLUMN")] = "time",
-    channels: Annotated[
-        str | None,
-        _option(_TABLE, "Columns (or variables) to use, with commas between. All if not given.", metavar="COLUMNS"),
-    ] = None,
-    variable: Annotated[
-        str | None, _option(_TABLE, "Tidy table: column that names the variable.", metavar="COLUMN")
-    ] = None,
-    value: Annotated[str | None, _option(_TABLE, "Tidy table: column that holds its value.", metavar="COLUMN")] = None,
-    duplicates: Annotated[
-        str, _option(_TABLE, "Several values at one time: error, mean, last or first.", metavar="RULE")
-    ] = "error",
+    out: Annotated[Path, option(OUTPUT, "Folder for the trained model.", show_default=False, metavar="FOLDER")],
+    id: Annotated[str, option(TABLE, "Column that names the series.", metavar="COLUMN")] = "id",
+    time: Time = "time",
+    channels: Channels = None,
+    variable: Variable = None,
+    value: Value = None,
+    duplicates: Duplicates = "error",
     start: Annotated[
-        str | None, _option(_TABLE, "Where every series begins, if not at its first time.", metavar="TIME")
+        str | None, option(TABLE, "Where every series begins, if not at its first time.", metavar="TIME")
     ] = None,
     end: Annotated[
-        str | None, _option(_TABLE, "Moment to predict at, if not a series' last time.", metavar="TIME")
+        str | None, option(TABLE, "Moment to predict at, if not a series' last time.", metavar="TIME")
     ] = None,
     static: Annotated[
-        Path | None, _option(_TABLE, "File with a row per series: what does not change with time.", metavar="FILE")
+        Path | None, option(TABLE, "File with a row per series: what does not change with time.", metavar="FILE")
     ] = None,
     target: Annotated[
         list[str] | None,
-        _option(_TARGET, "Column to predict, of the table or the labels. Repeat for several.", metavar="COLUMN"),
+        option(_TARGET, "Column to predict, of the table or the labels. Repeat for several.", metavar="COLUMN"),
     ] = None,
     labels: Annotated[
-        Path | None, _option(_TARGET, "File with a row per series that holds the target.", metavar="FILE")
+        Path | None, option(_TARGET, "File with a row per series that holds the target.", metavar="FILE")
     ] = None,
     task: Annotated[
         str | None,
-        _option(_TARGET, "classification or regression. Guessed from the target if not given.", metavar="TASK"),
+        option(_TARGET, "classification or regression. Guessed from the target if not given.", metavar="TASK"),
     ] = None,
     validation: Annotated[
         Path | None,
-        _option(_TARGET, "Table that picks the best epoch, instead of a fifth of the series.", metavar="FILE"),
+        option(_TARGET, "Table that picks the best epoch, instead of a fifth of the series.", metavar="FILE"),
     ] = None,
-    model: Annotated[str, _option(_MODEL, "See: smoothcde models.", metavar="NAME")] = "mvc-gp",
-    recipe: Annotated[str, _option(_MODEL, "tuned, or a paper-... recipe.", metavar="NAME")] = "tuned",
+    model: Annotated[str, option(MODEL, "See: smoothcde models.", metavar="NAME")] = "mvc-gp",
+    recipe: Annotated[str, option(MODEL, "tuned, or a paper-... recipe.", metavar="NAME")] = "tuned",
     epochs: Annotated[
-        int | None, _option(_MODEL, "Passes over the series. The recipe's if not given.", min=1, metavar="N")
+        int | None, option(MODEL, "Passes over the series. The recipe's if not given.", min=1, metavar="N")
     ] = None,
-    batch_size: Annotated[int | None, _option(_MODEL, "Series per step.", min=1, metavar="N")] = None,
-    learning_rate: Annotated[float | None, _option(_MODEL, "At its highest.", metavar="RATE")] = None,
-    hidden: Annotated[int | None, _option(_MODEL, "Units of the state of each view.", min=1, metavar="N")] = None,
-    balanced: Annotated[bool, _option(_MODEL, "Give rare classes more weight.", "--balanced")] = False,
-    calibrate: Annotated[bool, _option(_MODEL, "Fit probabilities to the validation.", "--calibrate")] = False,
-    seed: Annotated[int, _option(_MODEL, "Of weights, order and split.", min=0, metavar="N")] = 0,
-    device: Annotated[str, _option(_MODEL, "auto, cpu, cuda, cuda:1, ...", metavar="NAME")] = "auto",
-    overwrite: Annotated[bool, _option(_OUTPUT, "Replace a model that is there.", "--overwrite")] = False,
+    batch_size: Annotated[int | None, option(MODEL, "Series per step.", min=1, metavar="N")] = None,
+    learning_rate: LearningRate = None,
+    hidden: Hidden = None,
+    balanced: Annotated[bool, option(MODEL, "Give rare classes more weight.", "--balanced")] = False,
+    calibrate: Annotated[bool, option(MODEL, "Fit probabilities to the validation.", "--calibrate")] = False,
+    seed: Annotated[int, option(MODEL, "Of weights, order and split.", min=0, metavar="N")] = 0,
+    device: Device = "auto",
+    overwrite: Annotated[bool, option(OUTPUT, "Replace a model that is there.", "--overwrite")] = False,
     json: AsJson = False,
 ) -> None:
     """Train a model on a table of series and save it in a folder.
@@ -119,14 +124,14 @@ def fit(
             time=time,
             variable=variable,
             value=value,
-            channels=tuple(name.strip() for name in channels.split(",") if name.strip()) if channels else (),
+            channels=listed_channels(channels),
             duplicates=duplicates,
             start=None if start is None else seconds_of(start),
             end=None if end is None else seconds_of(end),
         )
         header = read_header(table)
-        if not layout.tidy and {"variable", "value"} <= set(header):
-            raise TableError(f"'{table}' looks tidy; add --variable variable --value value")
+        if not layout.tidy and (hint := looks_tidy(table, header)):
+            raise TableError(hint)
         if labels is None:
             named = target_columns(header, id, target or [], f"'{table}'")
         else:

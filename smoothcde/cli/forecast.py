@@ -12,6 +12,23 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from smoothcde.cli.options import (
+    MODEL,
+    OUTPUT,
+    TABLE,
+    Channels,
+    Device,
+    Duplicates,
+    Hidden,
+    LearningRate,
+    Time,
+    Value,
+    Variable,
+    listed_channels,
+    looks_tidy,
+    option,
+)
+from smoothcde.cli.remembered import KEY
 from smoothcde.cli.telling import AsJson, Teller, choice, telling
 from smoothcde.data.tables import (
     TableError,
@@ -30,70 +47,57 @@ from smoothcde.series import SeriesSet
 from smoothcde.series.duplicates import POLICIES
 from smoothcde.series.frames import column_of
 
-_TABLE, _FORECAST, _MODEL, _OUTPUT = "The table", "The forecast", "The model and its training", "Output"
-KEY = "table"
-"""Where the layout of the table stands in the record of a saved forecaster."""
+_FORECAST = "The forecast"
 HELD_BACK = 0.2
 """Share of each series' time, its end, that a backtest judges."""
 
 
-def _option(panel: str, help: str, *names: str, **settings: Any) -> Any:
-    return typer.Option(*names, help=help, rich_help_panel=panel, **settings)
-
-
 def forecast(
     table: Annotated[Path, typer.Argument(help="CSV or Parquet file of the recordings.", show_default=False)],
-    context: Annotated[int | None, _option(_FORECAST, "Steps of history seen. 24 if not given.", min=2)] = None,
-    horizon: Annotated[int | None, _option(_FORECAST, "Steps to forecast. 24 if not given.", min=1)] = None,
+    context: Annotated[int | None, option(_FORECAST, "Steps of history seen. 24 if not given.", min=2)] = None,
+    horizon: Annotated[int | None, option(_FORECAST, "Steps to forecast. 24 if not given.", min=1)] = None,
     step: Annotated[
-        float | None, _option(_FORECAST, "Time between steps (seconds for dates). The median gap if not given.")
+        float | None, option(_FORECAST, "Time between steps (seconds for dates). The median gap if not given.")
     ] = None,
     quantiles: Annotated[
-        str | None, _option(_FORECAST, "Levels such as 0.1,0.5,0.9, for an interval.", metavar="LEVELS")
+        str | None, option(_FORECAST, "Levels such as 0.1,0.5,0.9, for an interval.", metavar="LEVELS")
     ] = None,
     period: Annotated[
         list[float] | None,
-        _option(_FORECAST, "Length of a cycle whose phase matters: 86400 for a day of dates. Repeat for several."),
+        option(_FORECAST, "Length of a cycle whose phase matters: 86400 for a day of dates. Repeat for several."),
     ] = None,
     end: Annotated[
-        str | None, _option(_FORECAST, "Forecast from this moment, if not from each series' end.", metavar="TIME")
+        str | None, option(_FORECAST, "Forecast from this moment, if not from each series' end.", metavar="TIME")
     ] = None,
     id: Annotated[
-        str | None, _option(_TABLE, "Column that names the series. 'id', if there is one.", metavar="COLUMN")
+        str | None, option(TABLE, "Column that names the series. 'id', if there is one.", metavar="COLUMN")
     ] = None,
-    time: Annotated[str, _option(_TABLE, "Column of times: numbers or ISO 8601 dates.", metavar="COLUMN")] = "time",
-    channels: Annotated[
-        str | None,
-        _option(_TABLE, "Columns (or variables) to use, with commas between. All if not given.", metavar="COLUMNS"),
-    ] = None,
-    variable: Annotated[
-        str | None, _option(_TABLE, "Tidy table: column that names the variable.", metavar="COLUMN")
-    ] = None,
-    value: Annotated[str | None, _option(_TABLE, "Tidy table: column that holds its value.", metavar="COLUMN")] = None,
-    duplicates: Annotated[
-        str, _option(_TABLE, "Several values at one time: error, mean, last or first.", metavar="RULE")
-    ] = "error",
+    time: Time = "time",
+    channels: Channels = None,
+    variable: Variable = None,
+    value: Value = None,
+    duplicates: Duplicates = "error",
     model: Annotated[
-        str, _option(_MODEL, "See: smoothcde models; or linear-forecast, last-value.", metavar="NAME")
+        str, option(MODEL, "See: smoothcde models; or linear-forecast, last-value.", metavar="NAME")
     ] = "mvc-gp",
-    epochs: Annotated[int | None, _option(_MODEL, "Passes over the windows.", min=1, metavar="N")] = None,
-    hidden: Annotated[int | None, _option(_MODEL, "Units of the state of each view.", min=1, metavar="N")] = None,
-    learning_rate: Annotated[float | None, _option(_MODEL, "At its highest.", metavar="RATE")] = None,
-    seed: Annotated[int, _option(_MODEL, "Of weights and order.", min=0, metavar="N")] = 0,
-    device: Annotated[str, _option(_MODEL, "auto, cpu, cuda, cuda:1, ...", metavar="NAME")] = "auto",
+    epochs: Annotated[int | None, option(MODEL, "Passes over the windows.", min=1, metavar="N")] = None,
+    hidden: Hidden = None,
+    learning_rate: LearningRate = None,
+    seed: Annotated[int, option(MODEL, "Of weights and order.", min=0, metavar="N")] = 0,
+    device: Device = "auto",
     model_dir: Annotated[
         Path | None,
-        _option(_MODEL, "Folder of the forecaster: used if it is there, made if it is not.", metavar="FOLDER"),
+        option(MODEL, "Folder of the forecaster: used if it is there, made if it is not.", metavar="FOLDER"),
     ] = None,
     backtest: Annotated[
-        bool, _option(_OUTPUT, "Judge forecasts from rolling moments of the last fifth.", "--backtest")
+        bool, option(OUTPUT, "Judge forecasts from rolling moments of the last fifth.", "--backtest")
     ] = False,
     out: Annotated[
         Path | None,
-        _option(_OUTPUT, "CSV or Parquet file for the forecasts. Printed as CSV if not given.", metavar="FILE"),
+        option(OUTPUT, "CSV or Parquet file for the forecasts. Printed as CSV if not given.", metavar="FILE"),
     ] = None,
     plot: Annotated[
-        Path | None, _option(_OUTPUT, "Picture (PNG, PDF, SVG) of the first series' forecast.", metavar="FILE")
+        Path | None, option(OUTPUT, "Picture (PNG, PDF, SVG) of the first series' forecast.", metavar="FILE")
     ] = None,
     json: AsJson = False,
 ) -> None:
@@ -116,7 +120,7 @@ def forecast(
             time=time,
             variable=variable,
             value=value,
-            channels=tuple(name.strip() for name in channels.split(",") if name.strip()) if channels else (),
+            channels=listed_channels(channels),
             duplicates=duplicates,
             end=None if end is None else seconds_of(end),
         )
@@ -160,8 +164,8 @@ def forecast(
 def _read(file: Path, layout: TableLayout, asked: bool, teller: Teller) -> tuple[SeriesSet, TableLayout, bool, bool]:
     """Series of a table, its layout with the channels, whether series have names, and whether times are dates."""
     header = read_header(file)
-    if not layout.tidy and not layout.channels and {"variable", "value"} <= set(header):
-        raise TableError(f"'{file}' looks tidy; add --variable variable --value value")
+    if not layout.tidy and not layout.channels and (hint := looks_tidy(file, header)):
+        raise TableError(hint)
     named = asked or layout.id in header
     columns = layout.columns([*header, *([] if named else [layout.id])])
     frame = read_table(file, text=layout.names, columns=[c for c in columns if c in header])

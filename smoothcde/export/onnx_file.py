@@ -13,7 +13,7 @@ import torch
 from smoothcde.estimators import Predictor
 from smoothcde.export.graph import ScoringGraph
 from smoothcde.export.program import OUTPUTS, described, example_inputs, traced
-from smoothcde.storage.atomic import replace_file
+from smoothcde.storage import replace_file
 
 
 def export_onnx(

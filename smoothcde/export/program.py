@@ -1,5 +1,6 @@
 """A scoring graph as a torch program (`torch.export`), and as a .pt2 file."""
 
+import io
 import json
 from os import PathLike
 from pathlib import Path
@@ -10,10 +11,11 @@ import torch
 from torch import Tensor
 
 from smoothcde.estimators import Predictor
+from smoothcde.estimators.documents import versions
 from smoothcde.estimators.labels import labels_to_json
-from smoothcde.estimators.predictor import versions
 from smoothcde.export.graph import ScoringGraph
 from smoothcde.series import SeriesSet
+from smoothcde.storage import replace_file
 
 INPUTS = ("values", "times", "mask", "lengths", "start", "end", "static")
 OUTPUTS = ("answers", "error_ratio", "outside")
@@ -101,9 +103,10 @@ def export_torch(
     ```
     """
     graph = ScoringGraph(predictor, length, longest, together)
-    torch.export.save(
-        traced(graph), Path(file), extra_files={"smoothcde.json": json.dumps(described(predictor, graph))}
-    )
+    program = io.BytesIO()
+    about = {"smoothcde.json": json.dumps(described(predictor, graph))}
+    torch.export.save(traced(graph), program, extra_files=about)
+    replace_file(Path(file), program.getvalue())
     return graph
 
 
