@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 
 from smoothcde.data.physionet import FOLDER, PAGE, read_physionet2012
@@ -102,7 +101,7 @@ def _physionet(folder: Path, duplicates: str) -> Iterator[tuple[str, pd.DataFram
 def _uea(name: str) -> Iterator[tuple[str, pd.DataFrame, str]]:
     for split in ("train", "test"):
         series, labels = load_uea(name, split)
-        owner = np.repeat(np.arange(len(series)), series.lengths)
+        owner = series.owner
         table = pd.DataFrame({"id": owner, "time": series.times})
         for channel, column in zip(series.channel_names, series.values.T, strict=True):
             table[channel.replace(" ", "_")] = column

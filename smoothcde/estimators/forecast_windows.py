@@ -22,7 +22,7 @@ def windows_of(series: SeriesSet, rolling: Rolling, every: int) -> Windows | Non
 
 def observed(histories: SeriesSet) -> np.ndarray:
     """Which histories hold any observation."""
-    owner = np.repeat(np.arange(len(histories)), histories.lengths)
+    owner = histories.owner
     seen = np.isfinite(histories.values).any(axis=1)
     return np.bincount(owner[seen], minlength=len(histories)) > 0
 

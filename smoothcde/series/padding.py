@@ -35,7 +35,7 @@ def pad_with_last(series: "SeriesSet", length: int, step: float) -> "SeriesSet":
 def last_observed(series: "SeriesSet") -> np.ndarray:
     """`[n, channels]`: each channel's last observation in each series, NaN where there is none."""
     latest = np.full((len(series), series.channels), -1)
-    owner = np.repeat(np.arange(len(series)), series.lengths)
+    owner = series.owner
     stamp, channel = np.nonzero(np.isfinite(series.values))
     np.maximum.at(latest, (owner[stamp], channel), stamp)
     if not len(series.times):

@@ -240,20 +240,32 @@ class SeriesSet:
         )
         return batch if device is None else batch.to(device)
 
+    @property
+    def inside(self) -> np.ndarray:
+        """Which stamps lie inside their series' window, a mask over `times`."""
+        owner = self.owner
+        return (self.times >= self.start[owner]) & (self.times <= self.end[owner])
+
+    @property
+    def owner(self) -> np.ndarray:
+        """The number of the series that each stamp belongs to."""
+        return np.repeat(np.arange(len(self)), self.lengths)
+
     def cropped(self) -> "SeriesSet":
         """The same series without the stamps outside their windows."""
-        first, lengths = self._inside_window()
-        stamps = _ranges(first, lengths)
+        return self.keeping(self.inside)
+
+    def keeping(self, stamps: np.ndarray) -> "SeriesSet":
+        """The same series and windows with these stamps only, given as a mask over `times`."""
+        lengths = np.bincount(self.owner[stamps], minlength=len(self))
         offsets = np.concatenate([[0], np.cumsum(lengths)])
         return replace(self, values=self.values[stamps], times=self.times[stamps], offsets=offsets)
 
     def _inside_window(self) -> tuple[np.ndarray, np.ndarray]:
         """Index of the first stamp inside each window, and how many are inside (they are contiguous)."""
-        owner = np.repeat(np.arange(len(self)), self.lengths)
-        before = self.times < self.start[owner]
-        inside = ~before & (self.times <= self.end[owner])
-        first = self.offsets[:-1] + np.bincount(owner, weights=before, minlength=len(self)).astype(int)
-        return first, np.bincount(owner, weights=inside, minlength=len(self)).astype(int)
+        owner = self.owner
+        before = np.bincount(owner[self.times < self.start[owner]], minlength=len(self))
+        return self.offsets[:-1] + before, np.bincount(owner[self.inside], minlength=len(self))
 
     def _finish(self, static: Any, window: tuple[Any, Any] | None) -> "SeriesSet":
         """Attach and check what is said per series rather than per stamp."""
