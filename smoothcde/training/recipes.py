@@ -37,6 +37,8 @@ class Recipe:
             in bfloat16; paths and equations stay in float32, since a solver takes rounding for error.
         epoch_size: series that an epoch passes over, others in each; None for all. For windows of a long recording,
             which are many and much alike.
+        micro_batch: series worked on at a time; the gradients of a step add up. The same step in less memory, for models
+            whose intermediate results would not fit. None for all of a step at once.
         seed: of the order of the series and of what is hidden.
         model: settings for `build_model` that go with the recipe.
     """
@@ -53,6 +55,7 @@ class Recipe:
     dropout: float = 0.0
     precision: str = "32-true"
     epoch_size: int | None = None
+    micro_batch: int | None = None
     seed: int = 0
     model: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
@@ -70,6 +73,8 @@ class Recipe:
             raise ValueError(f"patience is {self.patience}; give at least one epoch, or None to never stop early")
         if self.epoch_size is not None and self.epoch_size < 1:
             raise ValueError(f"epoch_size is {self.epoch_size}; give at least one series, or None for all of them")
+        if self.micro_batch is not None and self.micro_batch < 1:
+            raise ValueError(f"micro_batch is {self.micro_batch}; give at least one series, or None for a step at once")
         if not 0 <= self.dropout < 1:
             raise ValueError(f"dropout is {self.dropout}; give the share of stamps to hide, from 0 to below 1")
         named = {"optimizer": OPTIMIZERS, "schedule": SCHEDULES, "precision": PRECISIONS, "select": SELECTIONS}

@@ -13,12 +13,14 @@ class TrainingRecord:
             step, `seconds`, and with validation series `validation_loss` and `validation_` with the metric's name.
         best_epoch: the one whose weights the model has: that of the best validation score, else the last.
         seconds: in all, over every start of the run.
+        processor_seconds: of this process and its threads, likewise; what to compare on a machine that others use.
         stopped: True if patience ended the run before its last epoch.
     """
 
     epochs: list[dict[str, Any]] = field(default_factory=list)
     best_epoch: int = 0
     seconds: float = 0.0
+    processor_seconds: float = 0.0
     stopped: bool = False
 
     @property

@@ -7,6 +7,7 @@ share of it. So a run that was killed repeats itself from its last checkpoint, a
 import math
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -47,8 +48,8 @@ class Work:
     Deliberately no dataclass: mixed precision would convert the tensors of one, and times must stay float64.
     """
 
-    def __init__(self, batch: SeriesBatch, targets: Tensor, weights: Tensor, share: float):
-        self.batch, self.targets, self.weights, self.share = batch, targets, weights, share
+    def __init__(self, batch: SeriesBatch, targets: Tensor, weights: Tensor, share: float, places: np.ndarray):
+        self.batch, self.targets, self.weights, self.share, self.places = batch, targets, weights, share, places
         self.nfe = np.zeros(0)
         self.failure: SolveError | None = None
         self.unfinished: list[int] = []
@@ -101,7 +102,7 @@ class Run:
         self.steps = -(-self.per_epoch // recipe.batch_size)
         self.record, self.best = TrainingRecord(), dict[str, Tensor]()
         self.step, self.sums, self.epoch_began = 0, [0.0, 0.0, 0.0], 0.0
-        self._resumed, self._clock = 0.0, time.perf_counter()
+        self._resumed, self._clock = (0.0, 0.0), (time.perf_counter(), time.process_time())
         self._shuffled: tuple[int, list[np.ndarray]] = -1, []
 
     @property
@@ -117,7 +118,12 @@ class Run:
     @property
     def seconds(self) -> float:
         """Since the very first start, without the time between a kill and the next start."""
-        return self._resumed + time.perf_counter() - self._clock
+        return self._resumed[0] + time.perf_counter() - self._clock[0]
+
+    @property
+    def processor_seconds(self) -> float:
+        """Of this process, since the very first start."""
+        return self._resumed[1] + time.process_time() - self._clock[1]
 
     @property
     def like(self) -> Tensor:
@@ -128,22 +134,29 @@ class Run:
         """The next step of the epoch; gives its loss and its mean NFE per row."""
         recipe, fabric, epoch, step = self.recipe, self.fabric, self.epoch, self.step
         chosen = self._batches(epoch)[step]
-        work = self._share(chosen)
+        works = self._shares(chosen)
         self._set_rates(epoch * self.steps + step)
         own_seed = np.random.SeedSequence([recipe.seed, epoch, step, fabric.global_rank])
         torch.manual_seed(int(own_seed.generate_state(1)[0]))
         self.model.train()
         self.stepper.zero_grad()
-        loss = self.module(work)
-        fabric.backward(loss)
-        mine = [float(loss.detach()) / fabric.world_size, float(work.nfe.sum()), float(work.nfe.size)]
+        losses = []
+        for work in works:
+            early = fabric.world_size > 1 and work is not works[-1]  # processes meet once, when all gradients are there
+            with fabric.no_backward_sync(self.module) if early else nullcontext():
+                loss = self.module(work)
+                fabric.backward(loss)
+            losses.append(float(loss.detach()))
+        nfe = np.concatenate([work.nfe for work in works])
+        mine = [sum(losses) / fabric.world_size, float(nfe.sum()), float(nfe.size)]
         total, evaluations, rows = self._summed(torch.tensor(mine, dtype=torch.float64)).tolist()
         norm = float(nn.utils.clip_grad_norm_(self.model.parameters(), recipe.clip or math.inf))
         if not (math.isfinite(total) and math.isfinite(norm)):
             what = "the gradient is not finite" if math.isfinite(total) else f"the loss is {total}"
             ids = [self.examples.series.ids[i] for i in chosen]
-            own = [ids[i] for i in share_of(np.arange(len(chosen)), fabric)[0][work.unfinished]]
-            raise TrainingError.at(what, epoch + 1, step + 1, ids, own, work.failure) from work.failure
+            own = [ids[work.places[i]] for work in works for i in work.unfinished]
+            failure = next((work.failure for work in works if work.failure is not None), None)
+            raise TrainingError.at(what, epoch + 1, step + 1, ids, own, failure) from failure
         self.stepper.step()
         self.sums = [self.sums[0] + total * len(chosen), self.sums[1] + evaluations, self.sums[2] + rows]
         self.step += 1
@@ -173,7 +186,7 @@ class Run:
             self.best = {name: tensor.detach().clone() for name, tensor in self.model.state_dict().items()}
         patience = self.recipe.patience if self.validation is not None else None
         record.stopped = patience is not None and entry["epoch"] - record.best_epoch >= patience
-        record.seconds, self.epoch_began = now, now
+        record.seconds, self.epoch_began, record.processor_seconds = now, now, self.processor_seconds
         self.step, self.sums = 0, [0.0, 0.0, 0.0]
         return entry
 
@@ -189,14 +202,16 @@ class Run:
         tensors |= {f"best.{name}": tensor for name, tensor in self.best.items()}
         for number, moments in self.optimizer.state_dict()["state"].items():
             tensors |= {f"optimizer.{number}.{name}": tensor for name, tensor in moments.items()}
-        return Checkpoint(run, {**state, "seconds": self.seconds}, tensors)
+        clocks = {"seconds": self.seconds, "processor_seconds": self.processor_seconds}
+        return Checkpoint(run, {**state, **clocks}, tensors)
 
     def restore(self, checkpoint: Checkpoint) -> None:
         """Go on from a checkpoint."""
         state, device = checkpoint.state, self.like.device
         self.record = TrainingRecord(**state["record"])
         self.step, self.sums, self.epoch_began = state["step"], state["sums"], state["epoch_began"]
-        self._resumed, self._clock = state["seconds"], time.perf_counter()
+        self._resumed = state["seconds"], state.get("processor_seconds", 0.0)
+        self._clock = time.perf_counter(), time.process_time()
         moments: dict[int, dict[str, Tensor]] = {}
         weights: dict[str, Tensor] = {}
         for name, tensor in checkpoint.tensors.items():
@@ -219,16 +234,22 @@ class Run:
             self._shuffled = epoch, np.array_split(order[: self.per_epoch], self.steps)
         return self._shuffled[1]
 
-    def _share(self, chosen: np.ndarray) -> Work:
-        """This process's part of a step; the whole step hides its stamps by one draw, whoever sees them."""
+    def _shares(self, chosen: np.ndarray) -> list[Work]:
+        """This process's part of a step, a micro-batch each; the whole step hides its stamps by one draw, whoever sees
+        them.
+        """
         generator = np.random.default_rng([self.recipe.seed, self.epoch, self.step])
         seen = hide_stamps(self.examples.series[chosen], self.recipe.dropout, generator)
         own, stand_in = share_of(np.arange(len(chosen)), self.fabric)
         # DDP averages gradients over processes, so each counts its sum `world_size` times.
         scale = 0.0 if stand_in else self.fabric.world_size / len(chosen)
-        rows = torch.as_tensor(chosen[own], device=self.like.device)
-        batch = seen.batch(own, device=self.like.device, dtype=self.like.dtype)
-        return Work(batch, self.examples.targets[rows], self.examples.weights[rows] * scale, scale * len(own))
+        device, dtype, works = self.like.device, self.like.dtype, []
+        for places in np.array_split(own, -(-len(own) // (self.recipe.micro_batch or len(own)))):
+            rows = torch.as_tensor(chosen[places], device=device)
+            weights = self.examples.weights[rows] * scale
+            batch = seen.batch(places, device=device, dtype=dtype)
+            works.append(Work(batch, self.examples.targets[rows], weights, scale * len(places), places))
+        return works
 
     def _set_rates(self, step: int) -> None:
         steps = self.recipe.epochs * self.steps
@@ -246,7 +267,7 @@ class Run:
         self.model.eval()
         own, stand_in = share_of(np.arange(len(examples.series)), self.fabric)
         parts = []
-        for chosen in np.array_split(own, -(-len(own) // self.recipe.batch_size)):
+        for chosen in np.array_split(own, -(-len(own) // (self.recipe.micro_batch or self.recipe.batch_size))):
             batch = examples.series.batch(chosen, device=self.like.device, dtype=self.like.dtype)
             try:
                 with self.fabric.autocast():

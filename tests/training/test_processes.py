@@ -92,6 +92,7 @@ def everything(directory):
     return {
         "curve": curve(CURVE, directory=directory),
         "unequal shares": curve(UNEQUAL),
+        "micro-batches": curve(replace(UNEQUAL, micro_batch=2)),
         "unequal work": unequal_work(),
         "one series for two": one_series_for_two(),
         "failing": failing_on_one_side(),
@@ -157,6 +158,10 @@ def test_the_loss_curve_is_that_of_one_process(alone, two, together):
 
 def test_shares_of_unequal_size_count_by_their_size(alone, two):
     assert_close(alone["unequal shares"], two[0]["unequal shares"], 2e-7)  # reported in single precision
+
+
+def test_micro_batches_are_summed_before_processes_meet(alone, two):
+    assert_close(alone["unequal shares"], two[0]["micro-batches"], 2e-7)
 
 
 def test_both_end_with_the_same_weights(two):

@@ -109,6 +109,22 @@ def test_any_gradient_trains_alike(gradient):
     np.testing.assert_allclose(record.loss, expected.loss, rtol=1e-3)
 
 
+def test_micro_batches_take_the_same_steps():
+    recipe = Recipe(epochs=3, batch_size=11, learning_rate=0.05, dropout=0.3, precision="64-true")
+    made, validation = [], (trends(seed=1), LABELS)
+    for size in (None, 4):
+        model, sizes = model_of("mvc-gp", bandwidths=(0.1, 0.3), diversity=0.1), []
+        solve = model.solve
+        model.solve = lambda batch, solve=solve, sizes=sizes: (sizes.append(len(batch)), solve(batch))[1]
+        record, _ = run(replace(recipe, micro_batch=size), model, validation=validation)
+        made.append((record, weights_of(model), max(sizes)))
+    (whole, expected, most), (parts, weights, fewest) = made
+    assert (most, fewest) == (8, 4)  # validation takes micro-batches, too
+    np.testing.assert_allclose(parts.loss, whole.loss, rtol=1e-6)  # reported in single precision
+    for name, tensor in weights.items():
+        torch.testing.assert_close(tensor, expected[name], rtol=1e-6, atol=1e-9)
+
+
 def test_mixed_precision_trains_and_keeps_weights_in_float32():
     record, model = run(Recipe(epochs=8, batch_size=24, learning_rate=0.05, precision="bf16-mixed"), name="mvc-gp")
     exact, _ = run(Recipe(epochs=8, batch_size=24, learning_rate=0.05), name="mvc-gp")
