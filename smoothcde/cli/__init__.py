@@ -11,6 +11,7 @@ from smoothcde.cli.fit import fit
 from smoothcde.cli.forecast import forecast
 from smoothcde.cli.models import models
 from smoothcde.cli.predict import predict
+from smoothcde.cli.reproduce import report, reproduce
 
 app = typer.Typer(
     name="smoothcde",
@@ -43,6 +44,7 @@ for panel, commands in {
     "Your tables": (fit, predict, evaluate, explain, forecast, export),
     "What there is": (models, datasets),
     "Demonstration and comparison": (demo, compare, footprint),
+    "The paper, measured again": (reproduce, report),
 }.items():
     for command in commands:
         app.command(rich_help_panel=panel)(command)

@@ -104,6 +104,20 @@ def _step(model, outputs_of, labels) -> None:
     optimiser.step()
 
 
+def reset_peak() -> int | None:
+    """Forget this process's highest resident size so far; gives the present one, None where the system cannot tell."""
+    try:
+        Path("/proc/self/clear_refs").write_text("5")
+        return _resident("VmRSS")
+    except OSError:
+        return None
+
+
+def peak_above(before: int | None) -> float | None:
+    """Megabytes by which this process has grown at most since `reset_peak`, None where the system cannot tell."""
+    return None if before is None else (_resident("VmHWM") - before) / 1e6
+
+
 def _resident(what: str) -> int:
     """Bytes resident now (VmRSS) or at most so far (VmHWM), of this process."""
     status = Path("/proc/self/status")

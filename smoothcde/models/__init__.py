@@ -1,6 +1,6 @@
 """Models of the comparison, by class and by name."""
 
-from smoothcde.models.attention import diversity_penalty, largest_similarity, view_similarity
+from smoothcde.models.attention import diversity_penalty, largest_divergence, largest_similarity, view_similarity
 from smoothcde.models.bandwidths import geometric, homogeneous, silverman
 from smoothcde.models.base import Outcome, SeriesModel
 from smoothcde.models.build import MODELS, build_model
@@ -45,6 +45,7 @@ __all__ = [
     "diversity_penalty",
     "geometric",
     "homogeneous",
+    "largest_divergence",
     "largest_similarity",
     "matching_hidden",
     "parameter_count",

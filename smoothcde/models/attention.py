@@ -169,6 +169,16 @@ def largest_similarity(weights: Float[Tensor, "n views length"]) -> Float[Tensor
     return view_similarity(weights).masked_fill(own, -torch.inf).amax(dim=(1, 2)).mean()
 
 
+def largest_divergence(weights: Float[Tensor, "n views length"]) -> Float[Tensor, ""]:
+    """The largest pairwise Jensen-Shannon divergence (in bits, 0 to 1) of a series' views, averaged over series."""
+    if weights.shape[1] < 2:
+        return weights.new_zeros(())
+    one, other = weights[:, :, None], weights[:, None, :]
+    middle = (one + other) / 2
+    bits = torch.special.entr(middle) - (torch.special.entr(one) + torch.special.entr(other)) / 2
+    return (bits.sum(dim=3) / math.log(2)).amax(dim=(1, 2)).mean()
+
+
 def diversity_penalty(weights: Float[Tensor, "n views length"]) -> Float[Tensor, ""]:
     """The mean pairwise cosine of a series' views: what a head-diversity regulariser adds to the loss."""
     views = weights.shape[1]

@@ -37,8 +37,8 @@ class Recipe:
             in bfloat16; paths and equations stay in float32, since a solver takes rounding for error.
         epoch_size: series that an epoch passes over, others in each; None for all. For windows of a long recording,
             which are many and much alike.
-        micro_batch: series worked on at a time; the gradients of a step add up. The same step in less memory, for models
-            whose intermediate results would not fit. None for all of a step at once.
+        micro_batch: series worked on at a time; the gradients of a step add up. The same step in less memory, where the
+            intermediate results of all would not fit. None for all of a step at once.
         seed: of the order of the series and of what is hidden.
         model: settings for `build_model` that go with the recipe.
     """

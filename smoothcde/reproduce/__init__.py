@@ -1,0 +1,1 @@
+"""The paper's tables and figures, measured again: `smoothcde reproduce NAME`, `smoothcde report`."""

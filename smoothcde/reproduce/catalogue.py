@@ -1,0 +1,50 @@
+"""All experiments, in the order of the page."""
+
+from collections.abc import Mapping
+
+from smoothcde.reproduce.experiment import Experiment
+from smoothcde.reproduce.experiments import (
+    archive,
+    attention,
+    breakdown,
+    components,
+    diversity,
+    dropping,
+    heads,
+    landscape,
+    main,
+    memory,
+    noise,
+    orders,
+    smoothing_splines,
+    tolerances,
+    workflow,
+)
+
+EXPERIMENTS: Mapping[str, Experiment] = {
+    module.EXPERIMENT.name: module.EXPERIMENT
+    for module in (
+        main,
+        workflow,
+        noise,
+        components,
+        heads,
+        landscape,
+        tolerances,
+        breakdown,
+        attention,
+        diversity,
+        dropping,
+        orders,
+        smoothing_splines,
+        memory,
+        archive,
+    )
+}
+
+
+def experiment_of(name: str) -> Experiment:
+    """An experiment by name."""
+    if name not in EXPERIMENTS:
+        raise ValueError(f"there is no experiment {name!r}; use any of: {', '.join(map(repr, EXPERIMENTS))}")
+    return EXPERIMENTS[name]

@@ -1,0 +1,70 @@
+"""The paper's protocol: merge, resample, split, standardise by the training part, drop."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from smoothcde.data import ChannelScaler, drop_stamps, load_uea, resample, split_three
+from smoothcde.reproduce.settings import Setting
+from smoothcde.series import SeriesSet
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """Standardised series with class numbers."""
+
+    series: SeriesSet
+    targets: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """A data set as one trial sees it.
+
+    Attributes:
+        train: fits the weights, and the statistics of the standardisation.
+        validation: picks the epoch.
+        test: is looked at once.
+        classes: how many.
+        time_scale: the unit of bandwidths: stamps per series, as in the paper.
+    """
+
+    train: Part
+    validation: Part
+    test: Part
+    classes: int
+    time_scale: float
+
+    @classmethod
+    def of(cls, data: str, setting: Setting, seed: int) -> "Task":
+        """Read and cut a data set."""
+        series, labels = load_uea(data, "all")
+        names, targets = np.unique(labels, return_inverse=True)
+        parts = _parts(data, setting, seed, targets)
+        if setting.length is not None:
+            series = resample(series, setting.length)
+        scaler = ChannelScaler.fit(series[parts[0]])
+
+        def part(number: int) -> Part:
+            chosen = parts[number]
+            sparse = drop_stamps(scaler.transform(series[chosen]), setting.drop, 3 * seed + number)
+            return Part(sparse, targets[chosen])
+
+        return cls(part(0), part(1), part(2), len(names), float(setting.length or series.lengths.max()))
+
+
+def _parts(data: str, setting: Setting, seed: int, targets: np.ndarray) -> list[np.ndarray]:
+    """Indices of training, validation and test series."""
+    if setting.split == "random":
+        parts = list(split_three(len(targets), seed=seed))
+    elif setting.split == "archive":
+        known = len(load_uea(data, "train")[1])
+        order = np.random.default_rng(seed).permutation(known)
+        held = round(0.2 * known)
+        parts = [np.sort(order[held:]), np.sort(order[:held]), np.arange(known, len(targets))]
+    else:
+        raise ValueError(f"split is {setting.split!r}; use any of: 'random', 'archive'")
+    if setting.series is None:
+        return parts
+    share = setting.series / len(targets)
+    return [part[: max(1, round(share * len(part)))] for part in parts]

@@ -1,0 +1,208 @@
+"""The paper's claims, each judged by the results there are: no verdict is typed by hand."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from smoothcde.reproduce.experiments import heads, landscape, main, noise
+from smoothcde.reproduce.published import MAIN
+from smoothcde.reproduce.results import Results
+from smoothcde.reproduce.settings import PAPER_DATA
+from smoothcde.reproduce.store import Store
+from smoothcde.reproduce.trial import Trial
+
+SHORT = {"CharacterTrajectories": "Characters", "SpokenArabicDigits": "Digits", "UWaveGestureLibrary": "UWave"}
+HOLDS, PARTLY, FAILS, UNKNOWN = "holds", "holds in part", "does not hold", "not run"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A claim, what was found, and whether it holds."""
+
+    claim: str
+    paper: str
+    ours: str
+    verdict: str
+
+
+@dataclass(frozen=True)
+class _Found:
+    """Our figure, and for each case that was run whether the claim is true of it."""
+
+    text: str
+    cases: Sequence[bool]
+
+    @property
+    def verdict(self) -> str:
+        if not self.cases:
+            return UNKNOWN
+        return HOLDS if all(self.cases) else PARTLY if any(self.cases) else FAILS
+
+
+def judge(store: Store) -> list[Verdict]:
+    """Every claim of the abstract and the list of contributions, judged."""
+    compared = Results(store.found(main.trials()))
+    noisy = Results(store.found(noise.trials()))
+    single = Results(store.found(landscape.trials()))
+    views = Results(store.found(heads.trials()))
+    claims: list[tuple[str, str, Callable[[], _Found]]] = [
+        (
+            "Exact interpolation drives up the number of evaluations: linear and cubic paths need more than twice "
+            "those of MVC-GP",
+            _published_ratios("nfe"),
+            lambda: _ratios(compared, "joint_nfe", least=2.0),
+        ),
+        (
+            "Smoothing lets the user control regularity: evaluations fall as the bandwidth grows",
+            "proportional to 1/h",
+            lambda: _falling(single),
+        ),
+        (
+            "Training is 5 to 14 times faster than standard neural CDEs",
+            _published_ratios("seconds"),
+            lambda: _ratios(compared, "train_seconds", least=4.3),
+        ),
+        (
+            "Inference takes less time than with splines",
+            "not given as a ratio",
+            lambda: _ratios(compared, "test_seconds", least=1.0),
+        ),
+        (
+            "MVC-GP is more accurate than linear and cubic neural CDEs",
+            _published_gaps(("linear", "cubic")),
+            lambda: _gaps(compared, ("linear", "cubic")),
+        ),
+        (
+            "MVC-GP is state of the art: the best of all compared",
+            _published_gaps(main.MAIN_MODELS[:-1]),
+            lambda: _gaps(compared, main.MAIN_MODELS[:-1]),
+        ),
+        (
+            "MVC-GP is competitive with Mamba (within two points, or better)",
+            _published_gaps(("mamba",)),
+            lambda: _gaps(compared, ("mamba",), slack=0.02),
+        ),
+        (
+            "Several attentive views recover what smoothing loses: MV-GP and MVC-GP are more accurate than one GP path",
+            _published_gaps(("gp",)),
+            lambda: _gaps(compared, ("gp",)),
+        ),
+        (
+            "More views lower the error where smoothing is strong (MVC-GP, all bandwidths 1.4, one view against four)",
+            "lower, levelling off at four",
+            lambda: _more_views(views),
+        ),
+        (
+            "Evaluations hardly change under noise on the test series (MVC-GP, noise 0.7: less than half more)",
+            "almost constant",
+            lambda: _noise_growth(noisy, "mvc-gp", most=1.5),
+        ),
+        (
+            "Evaluations of interpolants grow drastically under that noise (cubic: more than twice)",
+            "drastic",
+            lambda: _noise_growth(noisy, "cubic", least=2.0),
+        ),
+        (
+            "The error of MVC-GP grows more slowly under noise than that of cubic paths",
+            "significantly slower",
+            lambda: _noise_error(noisy),
+        ),
+    ]
+    made = []
+    for claim, paper, find in claims:
+        found = find()
+        made.append(Verdict(claim, paper, found.text or "-", found.verdict))
+    return made
+
+
+def _ratios(results: Results, key: str, least: float) -> _Found:
+    """Of linear and cubic over mvc-gp, data set by data set."""
+    texts, cases = [], []
+    for data in PAPER_DATA:
+        own = results.mean(Trial.of(data, "mvc-gp"), key)
+        for model in ("linear", "cubic"):
+            other = results.mean(Trial.of(data, model), key)
+            if own and other:
+                texts.append(f"{SHORT[data]} {model} {other / own:.1f} x")
+                cases.append(other / own >= least)
+    return _Found(", ".join(texts), cases)
+
+
+def _published_ratios(key: str) -> str:
+    texts = []
+    for data in PAPER_DATA:
+        for model in ("linear", "cubic"):
+            own, other = getattr(MAIN[data]["mvc-gp"], key), getattr(MAIN[data][model], key)
+            texts.append(f"{SHORT[data]} {model} {other[0] / own[0]:.1f} x")
+    return ", ".join(texts)
+
+
+def _gaps(results: Results, models: Sequence[str], slack: float = 0.0) -> _Found:
+    """Accuracy of mvc-gp over the best of some models, in points."""
+    texts, cases = [], []
+    for data in PAPER_DATA:
+        own = results.mean(Trial.of(data, "mvc-gp"), "accuracy")
+        others = {model: results.mean(Trial.of(data, model), "accuracy") for model in models}
+        known = {model: accuracy for model, accuracy in others.items() if accuracy is not None}
+        if own is not None and known:
+            best = max(known, key=lambda model: known[model])
+            texts.append(f"{SHORT[data]} {100 * (own - known[best]):+.1f} points over {best}")
+            cases.append(own - known[best] >= -slack)
+    return _Found(", ".join(texts), cases)
+
+
+def _published_gaps(models: Sequence[str]) -> str:
+    texts = []
+    for data in PAPER_DATA:
+        best = max(models, key=lambda model: MAIN[data][model].accuracy[0])
+        gap = MAIN[data]["mvc-gp"].accuracy[0] - MAIN[data][best].accuracy[0]
+        texts.append(f"{SHORT[data]} {gap:+.1f} points over {best}")
+    return ", ".join(texts)
+
+
+def _falling(results: Results) -> _Found:
+    texts, cases = [], []
+    for model in ("gp", "kernel"):
+        points = sorted(
+            (dict(group.changes)["bandwidths"][0], results.mean(group, "joint_nfe") or 0.0)
+            for group in results.groups
+            if group.model == model
+        )
+        if len(points) > 2:
+            (first, most), (last, fewest) = points[0], points[-1]
+            texts.append(f"{model}: {most:.0f} at h = {first:g}, {fewest:.0f} at h = {last:g}")
+            cases.append(most > fewest)
+    return _Found(", ".join(texts), cases)
+
+
+def _more_views(results: Results) -> _Found:
+    one, four = (
+        results.mean(Trial.of(heads.DATA, "mvc-gp", bandwidths=(1.4,) * views), "accuracy") for views in (1, 4)
+    )
+    if one is None or four is None:
+        return _Found("", [])
+    return _Found(f"UWave {100 * one:.1f}% with one, {100 * four:.1f}% with four", [four > one])
+
+
+def _noise_growth(results: Results, model: str, least: float = 0.0, most: float = float("inf")) -> _Found:
+    texts, cases = [], []
+    for group in results.groups:
+        if group.model == model:
+            curves = [found["levels"] for found in results.of(group)]
+            growth = sum(levels[-1]["joint_nfe"] / levels[0]["joint_nfe"] for levels in curves) / len(curves)
+            texts.append(f"{SHORT[group.data]} x {growth:.2f}")
+            cases.append(least <= growth <= most)
+    return _Found(", ".join(texts), cases)
+
+
+def _noise_error(results: Results) -> _Found:
+    texts, cases = [], []
+    for data in results.data():
+        lost = {}
+        for model in ("mvc-gp", "cubic"):
+            curves = [found["levels"] for found in results.of(Trial.of(data, model, measure="noise"))]
+            if curves:
+                lost[model] = sum(c[0]["accuracy"] - c[-1]["accuracy"] for c in curves) / len(curves)
+        if len(lost) == 2:
+            texts.append(f"{SHORT[data]}: loses {100 * lost['mvc-gp']:.1f} points, cubic {100 * lost['cubic']:.1f}")
+            cases.append(lost["mvc-gp"] < lost["cubic"])
+    return _Found(", ".join(texts), cases)
