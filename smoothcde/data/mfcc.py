@@ -49,7 +49,7 @@ class MFCC:
     def of(self, clips: Sequence[np.ndarray]) -> list[np.ndarray]:
         """The coefficients of each clip, `[frames, coefficients]` in float32, as librosa has them of each alone.
 
-        Clips are taken together, neighbours in length, which is eight times as fast: silence behind a clip changes
+        Clips are taken together, neighbours in length, which is several times as fast: silence behind a clip changes
         none of its frames.
         """
         require_audio()
