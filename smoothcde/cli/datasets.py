@@ -1,4 +1,4 @@
-"""`smoothcde datasets`: which are known, and how they become tables."""
+"""`smoothcde datasets`: which are known, how they are downloaded, and how they become tables."""
 
 from pathlib import Path
 from typing import Annotated
@@ -7,16 +7,21 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from smoothcde.cli.telling import AsJson, choice, telling
+from smoothcde.cli.telling import AsJson, Teller, choice, telling
+from smoothcde.data.download import fetch
 from smoothcde.data.known import KNOWN, KnownData
 from smoothcde.data.physionet import MERGES
 from smoothcde.data.tables import write_table
+from smoothcde.data.tables.known import tables_of
 
 
 def datasets(
     name: Annotated[
-        str | None, typer.Argument(help="Data set to turn into tables. All are listed if not given.")
+        str | None, typer.Argument(help="Data set to download or to turn into tables. All are listed if not given.")
     ] = None,
+    download: Annotated[
+        bool, typer.Option("--download", help="Download it into the data folder, unless it is there.")
+    ] = False,
     out: Annotated[Path | None, typer.Option(metavar="FOLDER", help="Folder for the tables.")] = None,
     format: Annotated[str, typer.Option(metavar="FORMAT", help="csv or parquet.")] = "csv",
     duplicates: Annotated[
@@ -24,34 +29,51 @@ def datasets(
     ] = "mean",
     json: AsJson = False,
 ) -> None:
-    """List known data sets, or turn one into tables that `smoothcde fit` reads.
+    """List known data sets, download one, or turn one into tables that `smoothcde fit` reads.
 
-    Data sets are looked for below the folder that the environment variable SMOOTHCDE_DATA names.
+    The data folder is the one that the environment variable SMOOTHCDE_DATA names, or one in your cache folder.
     physionet2012 becomes a tidy table of observations (id, time in hours, variable, value), a table of labels and one
     of static columns for each of its sets.
     """
     if name is None:
+        if download:
+            raise typer.BadParameter("say which data set to download: smoothcde datasets NAME --download")
         with telling(json) as teller:
-            found = {data.name: _entry(data) for data in KNOWN.values()}
-            teller.result({"datasets": found}, _listed)
+            teller.result({"datasets": {data.name: _entry(data) for data in KNOWN.values()}}, _listed)
         return
     data = KNOWN[choice("data set", name, KNOWN)]
     choice("format", format, ("csv", "parquet"))
     choice("rule --duplicates", duplicates, MERGES)
-    if out is None:
-        raise typer.BadParameter("say where the tables shall go, with --out FOLDER")
+    if out is None and not download:
+        raise typer.BadParameter("say where the tables shall go, with --out FOLDER, or add --download to get the data")
     with telling(json) as teller:
-        files = {}
-        for part, table, about in data.tables(duplicates):
-            file = out / f"{part}.{format}"
-            write_table(table, file)
-            files[part] = {"file": str(file), "rows": len(table), "about": about}
-        teller.result({"dataset": name, "tables": files}, lambda console: _written(console, files))
+        if download:
+            _downloaded(data, out is None, teller)
+        if out is not None:
+            files = {}
+            for part, table, about in tables_of(data, duplicates):
+                file = out / f"{part}.{format}"
+                write_table(table, file)
+                files[part] = {"file": str(file), "rows": len(table), "about": about}
+            teller.result({"dataset": name, "tables": files}, lambda console: _written(console, files))
 
 
-def _entry(data: KnownData) -> dict[str, str | None]:
+def _downloaded(data: KnownData, alone: bool, teller: Teller) -> None:
+    """Fetch a data set; where it is, is the result if nothing else is asked for."""
+    folder = fetch(data.name, progress=teller.first and not teller.json)
+    if alone:
+        found = {"dataset": data.name, "folder": str(folder)}
+        teller.result(found, lambda console: console.print(f"{data.name} is in {folder}", soft_wrap=True))
+
+
+def _entry(data: KnownData) -> dict[str, object]:
     folder = data.folder
-    return {"about": data.about, "folder": None if folder is None else str(folder), "source": data.source}
+    return {
+        "about": data.about,
+        "folder": None if folder is None else str(folder),
+        "source": data.source,
+        "addresses": [remote.address for remote in data.remotes],
+    }
 
 
 def _listed(console: Console) -> None:
@@ -60,9 +82,9 @@ def _listed(console: Console) -> None:
         if (folder := data.folder) is not None:
             console.print(f"  [green]present[/] in {folder}", soft_wrap=True)
             continue
-        places = " or ".join(str(place) for place in data.places) or f"{data.place} (SMOOTHCDE_DATA is not set)"
-        console.print(f"  [yellow]absent[/] from {places}", soft_wrap=True)
-        console.print(f"  put {' and '.join(data.files)} there, from {data.source}", soft_wrap=True)
+        console.print(f"  [yellow]absent[/] from {' or '.join(map(str, data.places))}", soft_wrap=True)
+        console.print(f"  smoothcde datasets {data.name} --download", soft_wrap=True)
+        console.print(f"  or {data.by_hand()}", soft_wrap=True)
 
 
 def _written(console: Console, files: dict[str, dict]) -> None:

@@ -1,15 +1,12 @@
 """ETT: load and oil temperature of electricity transformers (Zhou et al., "Informer", 2021)."""
 
-import os
-from pathlib import Path
-
 import pandas as pd
 
+from smoothcde.data.known import KNOWN
 from smoothcde.series import SeriesSet
 from smoothcde.series.frames import column_of
 
 NAMES = ("ETTm1", "ETTm2", "ETTh1", "ETTh2")
-SOURCE = "https://github.com/zhouhaoyi/ETDataset"
 CHANNELS = ("HUFL", "HULL", "MUFL", "MULL", "LUFL", "LULL", "OT")
 """Six loads and, last, the oil temperature."""
 
@@ -17,21 +14,14 @@ CHANNELS = ("HUFL", "HULL", "MUFL", "MULL", "LUFL", "LULL", "OT")
 def load_ett(name: str = "ETTm1") -> SeriesSet:
     """One recording of seven channels, its times in seconds since 1970; 15 minutes apart in ETTm1 and ETTm2.
 
-    Looked for as `ETT/<name>.csv` under the folder that the environment variable `SMOOTHCDE_DATA` names.
+    Looked for as `ETT/<name>.csv` below the data folder.
     """
     if name not in NAMES:
         raise ValueError(f"there is no recording {name!r}; use any of: {', '.join(map(repr, NAMES))}")
-    root = os.environ.get("SMOOTHCDE_DATA")
-    file = Path(root or ".") / "ETT" / f"{name}.csv"
-    if not file.exists():
-        looked = f"was not found as '{file}'" if root else "has no folder yet"
-        raise FileNotFoundError(
-            f"{name} {looked}; put {name}.csv from {SOURCE} into a folder ETT, "
-            "and point the environment variable SMOOTHCDE_DATA at the folder that holds ETT"
-        )
+    file = KNOWN[name].located() / f"{name}.csv"
     frame = pd.read_csv(file)
     if absent := [column for column in ("date", *CHANNELS) if column not in frame.columns]:
-        raise ValueError(f"'{file}' has no column {', '.join(absent)}; is it the file of {SOURCE}?")
+        raise ValueError(f"'{file}' has no column {', '.join(absent)}; is it the file of {KNOWN[name].source}?")
     seconds = (pd.to_datetime(column_of(frame, "date")) - pd.Timestamp(0)).dt.total_seconds()
     values = frame[list(CHANNELS)].to_numpy(dtype=float).T
     return SeriesSet.from_arrays([values], [seconds.to_numpy()], ids=[name], channel_names=CHANNELS)

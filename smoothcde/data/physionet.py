@@ -7,7 +7,6 @@ and in the static table only, so a reader that takes its ids from the observatio
 """
 
 import io
-import os
 import tarfile
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,12 +15,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from smoothcde.data.known import CHALLENGE, KNOWN
 from smoothcde.series.frames import column_of
 
 SETS = ("a", "b", "c")
 MERGES = ("mean", "last", "first", "keep")
-PAGE = "https://physionet.org/content/challenge-2012/1.0.0/"
-FOLDER = "PhysioNet2012"
 UNITS = {1: "coronary", 2: "cardiac surgery", 3: "medical", 4: "surgical"}
 """Kinds of intensive care unit, by the challenge's number."""
 
@@ -79,28 +77,19 @@ def read_physionet2012(name: str, folder: str | Path | None = None) -> PhysioNet
 
     Args:
         name: of the set.
-        folder: where `set-a.tar.gz` and `Outcomes-a.txt` lie; by default `PhysioNet2012` below the folder that the
-            environment variable `SMOOTHCDE_DATA` names.
+        folder: where `set-a.tar.gz` and `Outcomes-a.txt` lie; by default `PhysioNet2012` below the data folder.
     """
     if name not in SETS:
         raise ValueError(f"there is no set {name!r}; use any of: {', '.join(map(repr, SETS))}")
-    place = physionet_folder() if folder is None else Path(folder)
-    archive, outcomes = place / f"set-{name}.tar.gz", place / f"Outcomes-{name}.txt"
+    files = f"set-{name}.tar.gz", f"Outcomes-{name}.txt"
+    known = KNOWN["physionet2012"]
+    archive, outcomes = ((known.located(*files) if folder is None else Path(folder)) / file for file in files)
     if absent := [file.name for file in (archive, outcomes) if not file.exists()]:
-        raise FileNotFoundError(f"{' and '.join(absent)} not found in {place}; download from {PAGE} into this folder")
+        raise FileNotFoundError(
+            f"{' and '.join(absent)} not found in {folder}; download from {CHALLENGE} into this folder"
+        )
     observations, static = _split(*_records(archive))
     return PhysioNetSet(observations, static, _labels(outcomes, static))
-
-
-def physionet_folder() -> Path:
-    """Where the challenge's files are looked for."""
-    root = os.environ.get("SMOOTHCDE_DATA")
-    if root is None:
-        raise FileNotFoundError(
-            f"where the data are is not known: download the challenge's files from {PAGE} into a folder {FOLDER}, "
-            "and point the environment variable SMOOTHCDE_DATA at the folder that holds it"
-        )
-    return Path(root) / FOLDER
 
 
 def _records(archive: Path) -> tuple[list[str], pd.DataFrame]:
@@ -110,7 +99,7 @@ def _records(archive: Path) -> tuple[list[str], pd.DataFrame]:
         names.append(name)
         bodies.append(text.partition("\n")[2].rstrip("\n") + "\n")
     if not names:
-        raise ValueError(f"{archive} holds no record; download it again from {PAGE}")
+        raise ValueError(f"{archive} holds no record; download it again from {CHALLENGE}")
     # One long text costs the parser a second, four thousand short ones twenty.
     columns = {"Time": "category", "Parameter": "category", "Value": np.float64}
     text = io.StringIO("".join(bodies))
@@ -129,7 +118,7 @@ def _files(archive: Path) -> Iterator[tuple[str, str]]:
                 if content is not None:
                     yield Path(member.name).stem, content.read().decode("ascii")
     except (tarfile.TarError, EOFError, OSError, UnicodeDecodeError) as error:
-        raise ValueError(f"{archive} is damaged ({error}); download it again from {PAGE}") from error
+        raise ValueError(f"{archive} is damaged ({error}); download it again from {CHALLENGE}") from error
 
 
 def _split(names: list[str], rows: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:

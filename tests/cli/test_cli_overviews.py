@@ -3,11 +3,13 @@
 import io
 import json
 import tarfile
+from dataclasses import replace
 
 import pandas as pd
 import pytest
 from cli_tables import command
 
+from smoothcde.data.known import KNOWN, Remote
 from smoothcde.models import MODELS
 
 COMMANDS = ("fit", "predict", "evaluate", "explain", "models", "datasets", "demo", "compare", "footprint")
@@ -44,13 +46,17 @@ def test_data_sets_say_whether_they_are_there_and_how_to_get_them(tmp_path, monk
     monkeypatch.setenv("SMOOTHCDE_DATA", str(tmp_path))
     text = command("datasets").stdout
     assert f"absent from {tmp_path / 'PhysioNet2012'}" in text
-    assert "put set-a.tar.gz and Outcomes-a.txt there, from https://physionet.org" in text
+    assert "smoothcde datasets physionet2012 --download" in text
+    assert "or put set-a.tar.gz and Outcomes-a.txt from https://physionet.org" in text
     assert "JapaneseVowels: 640 utterances" in text
     found = json.loads(command("datasets", "--json").stdout)["datasets"]
     assert found["physionet2012"]["folder"] is None
     assert found["JapaneseVowels"]["folder"].endswith("JapaneseVowels")
+    assert found["PEMS-SF"]["addresses"] == ["https://timeseriesclassification.com/aeon-toolkit/PEMS-SF.zip"]
+    assert {"ETTm1", "SpeechCommands", "FreeSpokenDigits"} <= set(found)
     monkeypatch.delenv("SMOOTHCDE_DATA")
-    assert "absent from PhysioNet2012 (SMOOTHCDE_DATA is not set)" in command("datasets").stdout
+    monkeypatch.setattr("pooch.os_cache", lambda project: tmp_path / "cache" / project)
+    assert f"absent from {tmp_path / 'cache' / 'smoothcde' / 'PhysioNet2012'}" in command("datasets").stdout
 
 
 @pytest.mark.parametrize("format", ["csv", "parquet"])
@@ -100,4 +106,36 @@ def test_an_absent_set_says_where_to_put_it(tmp_path, monkeypatch):
     monkeypatch.setenv("SMOOTHCDE_DATA", str(tmp_path))
     result = command("datasets", "physionet2012", "--out", tmp_path / "t", width=400)
     assert result.exit_code == 1
-    assert f"was not found in '{tmp_path / 'PhysioNet2012'}'; put set-a.tar.gz and Outcomes-a.txt from" in result.stderr
+    assert f"was not found in '{tmp_path / 'PhysioNet2012'}'; `smoothcde datasets physionet2012" in result.stderr
+    assert "or put set-a.tar.gz and Outcomes-a.txt from" in result.stderr
+
+
+def test_a_set_is_downloaded_and_becomes_tables(tmp_path, monkeypatch):
+    monkeypatch.setenv("SMOOTHCDE_DATA", str(tmp_path / "data"))
+    recording = "date,HUFL,HULL,MUFL,MULL,LUFL,LULL,OT\n2016-07-01 00:00:00,5.8,2,1.6,0.5,4.2,1.3,30.5\n"
+
+    def arrives(data, remote, fresh, place, progress):
+        assert (remote.address.rpartition("/")[2], progress) == ("ETTm1.csv", False)
+        fresh.write_text(recording)
+
+    monkeypatch.setattr("smoothcde.data.download._download", arrives)
+    result = command("datasets", "ETTm1", "--download", "--json")
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout) == {"dataset": "ETTm1", "folder": str(tmp_path / "data" / "ETT")}
+    result = command("datasets", "ETTm1", "--download", "--out", tmp_path / "t")
+    assert "1 rows, 7 channels" in result.stdout
+    table = pd.read_csv(tmp_path / "t" / "ETTm1.csv")
+    assert table.iloc[0].tolist() == ["ETTm1", "2016-07-01", 5.8, 2.0, 1.6, 0.5, 4.2, 1.3, 30.5]
+
+
+def test_a_download_that_fails_is_a_sentence(tmp_path, monkeypatch):
+    monkeypatch.setenv("SMOOTHCDE_DATA", str(tmp_path))
+    monkeypatch.setitem(KNOWN, "ETTm1", replace(KNOWN["ETTm1"], remotes=(Remote("http://127.0.0.1:9/x", "ETTm1.csv"),)))
+    result = command("datasets", "ETTm1", "--download", width=400)
+    assert result.exit_code == 1
+    assert "Error: ETTm1 could not be downloaded from http://127.0.0.1:9/x (no connection); check" in result.stderr
+    assert "Traceback" not in result.output
+
+
+def test_what_to_download_has_to_be_said():
+    assert command("datasets", "--download").exit_code == 2

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from smoothcde.data.physionet import physionet_folder, read_physionet2012
+from smoothcde.data.physionet import read_physionet2012
 from smoothcde.data.tables import write_table
 
 DATA = os.environ.get("SMOOTHCDE_DATA")
@@ -110,9 +110,13 @@ def test_unknown_rules_and_sets_are_answered_with_the_known(folder):
 def test_absent_files_are_named_with_where_to_get_them(folder, monkeypatch):
     with pytest.raises(FileNotFoundError, match=r"set-b.tar.gz and Outcomes-b.txt not found in .*physionet.org"):
         read_physionet2012("b", folder)
-    monkeypatch.delenv("SMOOTHCDE_DATA", raising=False)
-    with pytest.raises(FileNotFoundError, match="point the environment variable SMOOTHCDE_DATA at the folder"):
-        physionet_folder()
+    monkeypatch.setenv("SMOOTHCDE_DATA", str(folder))
+    with pytest.raises(FileNotFoundError, match=r"`smoothcde datasets physionet2012 --download` fetches it from https"):
+        read_physionet2012("b")
+    with pytest.raises(
+        FileNotFoundError, match=r"physionet2012 was not found in '.*'; put set-c.tar.gz and Outcomes-c"
+    ):
+        read_physionet2012("c")  # not among what is downloaded
 
 
 def test_a_damaged_archive_is_to_be_downloaded_again(folder):

@@ -42,18 +42,46 @@ def test_all_is_train_then_test():
 def test_a_set_that_is_not_there_says_where_to_put_it(monkeypatch, tmp_path):
     monkeypatch.setenv("SMOOTHCDE_DATA", str(tmp_path))
     with pytest.raises(FileNotFoundError) as missing:
-        load_uea("NoSuchSet")
+        load_uea("NoSuchSet", "all")
     message = str(missing.value)
     assert str(tmp_path / "UEA" / "NoSuchSet") in message
     for part in ("timeseriesclassification.com", "NoSuchSet_TRAIN.ts", "NoSuchSet_TEST.ts", "SMOOTHCDE_DATA"):
         assert part in message
+    assert "--download" not in message  # only known sets are downloaded
+
+
+def test_a_known_set_that_is_not_there_says_how_to_download_it(monkeypatch, tmp_path):
+    monkeypatch.setenv("SMOOTHCDE_DATA", str(tmp_path))
+    with pytest.raises(FileNotFoundError) as missing:
+        load_uea("PEMS-SF")
+    address = "https://timeseriesclassification.com/aeon-toolkit/PEMS-SF.zip"
+    command = f"`smoothcde datasets PEMS-SF --download` fetches it from {address}"
+    assert f"PEMS-SF was not found in '{tmp_path / 'UEA' / 'PEMS-SF'}'; {command}" in str(missing.value)
+
+
+def test_a_set_of_many_channels_in_the_form_of_pems_sf(monkeypatch, tmp_path):
+    folder = tmp_path / "UEA" / "PEMS-SF"
+    folder.mkdir(parents=True)
+    values = np.random.default_rng(0).random((4, 963, 144)).round(4)
+    head = "@problemName PEMS-SF\n@timeStamps false\n@missing false\n@univariate false\n@dimensions 963\n"
+    head += "@equalLength true\n@seriesLength 144\n@classLabel true 1.0 2.0 3.0 4.0 5.0 6.0 7.0\n@data\n"
+    for part, days in (("TRAIN", values[:3]), ("TEST", values[3:])):
+        rows = [
+            ":".join([",".join(map(str, channel)) for channel in day] + [f"{i + 1}.0"]) for i, day in enumerate(days)
+        ]
+        (folder / f"PEMS-SF_{part}.ts").write_text(head + "\n".join(rows) + "\n")
+    monkeypatch.setenv("SMOOTHCDE_DATA", str(tmp_path))
+    series, labels = load_uea("PEMS-SF", "all")
+    assert (series.channels, set(series.lengths)) == (963, {144})
+    assert labels.tolist() == ["1.0", "2.0", "3.0", "1.0"]
+    np.testing.assert_array_equal(series.values.reshape(4, 144, 963).transpose(0, 2, 1), values)
 
 
 def test_an_unset_folder_is_fine_for_what_comes_with_aeon(monkeypatch):
     monkeypatch.delenv("SMOOTHCDE_DATA", raising=False)
     assert len(load_uea("JapaneseVowels")[0]) == 270
-    with pytest.raises(FileNotFoundError, match="point the environment variable SMOOTHCDE_DATA"):
-        load_uea("NoSuchSet")
+    with pytest.raises(FileNotFoundError, match="The environment variable SMOOTHCDE_DATA names another data folder"):
+        load_uea("NoSuchSet", "all")
 
 
 def test_the_folder_comes_before_aeon(monkeypatch, tmp_path):
