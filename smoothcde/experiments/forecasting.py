@@ -1,6 +1,4 @@
-"""Forecasts of ETTm1 with 30% of the observations dropped: the paper's table on forecasting under missingness.
-
-    python -m smoothcde.experiments.forecasting --results forecasting.json
+"""Forecasts of ETTm1 with 30% of the observations dropped: the paper's task of forecasting under missingness.
 
 Seven channels, 24 steps of 15 minutes seen, the next 24 forecast, errors in standard deviations of the training split,
 months 1 to 12 for training, 13 to 16 for validation, 17 to 20 for the test, an origin at every step. What was dropped
@@ -10,21 +8,13 @@ without any observation, no model can say anything, and there is no forecast.
 """
 
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
-from itertools import product
-from pathlib import Path
-from typing import Annotated, Any
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import torch
-import typer
-from rich.console import Console
-from rich.table import Table
 
-from smoothcde.data import load_ett
 from smoothcde.estimators import CDEForecaster
-from smoothcde.experiments.ledger import Ledger
 from smoothcde.experiments.lineup import REFERENCE, WITHOUT_WIDTH
 from smoothcde.models import build_forecaster, matching_hidden, parameter_count
 from smoothcde.models.forecast import BASELINES
@@ -33,8 +23,6 @@ from smoothcde.training import Recipe
 
 READINGS = ("stamps", "days")
 COMPARED = ("mvc-gp", "cubic", "gru", "linear-forecast", "last-value")
-PAPER = {"mvc-gp": "0.428 ± 0.009", "cubic": "0.487 ± 0.004", "gru": "0.476 ± 0.007"}
-"""Test MSE of the paper's table on forecasting."""
 CONTEXT, HORIZON, STEP, DAY, MONTH = 24, 24, 900.0, 86400.0, 30 * 86400.0
 CHANNELS = 7
 
@@ -175,99 +163,9 @@ def run_one(task: Task, name: str, plan: Plan, seed: int) -> dict[str, Any]:
         "validation_mse": best.get("validation_loss"),
         "best_epoch": record.get("best_epoch"),
         "nfe": best.get("nfe") or None,
-        "seconds": seconds,
-        "cpu_seconds": cpu,
+        "train_seconds": cpu,
+        "train_clock_seconds": seconds,
         "parameters": parameter_count(forecaster.predictor_.model),
         "windows": found.origins,
         "without_history": found.skipped,
     }
-
-
-def run(
-    names: Sequence[str] = COMPARED,
-    seeds: Sequence[int] = (0, 1, 2),
-    readings: Sequence[str] = READINGS,
-    plan: Plan | None = None,
-    ledger: Ledger | None = None,
-    whole: SeriesSet | None = None,
-    on_line: Callable[[dict[str, Any], dict[str, Any]], None] | None = None,
-) -> list[tuple[dict[str, Any], dict[str, Any]]]:
-    """All results, seed by seed; those that the ledger has are not made again.
-
-    Args:
-        names: models.
-        seeds: each drops other observations, and begins with other weights.
-        readings: of "dropped".
-        plan: how to train.
-        ledger: where results are kept.
-        whole: the recording; ETTm1 by default.
-        on_line: told settings and result of each as it is known.
-    """
-    plan, ledger, lines = plan or Plan(), ledger or Ledger(), []
-    for seed, reading, name in product(seeds, readings, names):
-        settings = {"data": "ETTm1", "reading": reading, "model": name, "seed": seed, **asdict(plan)}
-        settings["bandwidths"] = list(plan.bandwidths)
-        found = ledger.find(settings)
-        if found is None:
-            whole = whole or load_ett("ETTm1")
-            found = run_one(Task.of(whole, reading, plan.drop, seed), name, plan, seed)
-            ledger.add(settings, found)
-        lines.append((settings, found))
-        if on_line is not None:
-            on_line(settings, found)
-    return lines
-
-
-def table_of(lines: Sequence[tuple[dict[str, Any], dict[str, Any]]]) -> Table:
-    """Mean and spread over seeds, with the paper's figures beside; NFE per row, and CPU seconds of training."""
-    clock = ", told the time of day" if any(settings["clock"] for settings, _ in lines) else ""
-    table = Table(title=f"ETTm1, 24 steps seen{clock}, 24 forecast, 30% dropped; errors of seven standardised channels")
-    for heading in ("dropped", "model", "MSE", "MAE", "paper's MSE", "NFE", "CPU s", "seeds"):
-        table.add_column(heading, justify="left" if heading in ("dropped", "model") else "right")
-    for (reading, name), found in _grouped(lines):
-        table.add_row(
-            reading,
-            name,
-            _spread([r["mse"] for r in found]),
-            _spread([r["mae"] for r in found]),
-            PAPER.get(name, "-"),
-            f"{np.mean([r['nfe'] for r in found]):.0f}" if found[0]["nfe"] else "-",
-            f"{np.mean([r['cpu_seconds'] for r in found]):.0f}",
-            str(len(found)),
-        )
-    return table
-
-
-def _grouped(lines: Sequence[tuple[dict[str, Any], dict[str, Any]]]) -> Iterator[tuple[tuple[str, str], list[Any]]]:
-    keys = list(dict.fromkeys((settings["reading"], settings["model"]) for settings, _ in lines))
-    for key in sorted(keys, key=lambda k: k[0], reverse=True):
-        yield key, [found for settings, found in lines if (settings["reading"], settings["model"]) == key]
-
-
-def _spread(values: Sequence[float]) -> str:
-    return f"{np.mean(values):.3f}" + (f" ± {np.std(values, ddof=1):.3f}" if len(values) > 1 else "")
-
-
-def main(
-    results: Annotated[Path, typer.Option(help="File of results; what it holds is not run again.")],
-    model: Annotated[list[str] | None, typer.Option(help="Only these models; repeat for several.")] = None,
-    reading: Annotated[list[str] | None, typer.Option(help="stamps, days; both by default.")] = None,
-    seeds: Annotated[int, typer.Option(min=1, help="How many, from 0.")] = 3,
-    clock: Annotated[bool, typer.Option(help="Tell the models the time of day.")] = False,
-) -> None:
-    """Train, judge and print one table."""
-    console, names = Console(), tuple(model or COMPARED)
-
-    def tell(settings: dict[str, Any], found: dict[str, Any]) -> None:
-        what = f"{settings['reading']}, {settings['model']}, seed {settings['seed']}"
-        console.print(f"{what}: MSE {found['mse']:.4f}, MAE {found['mae']:.4f} in {found['cpu_seconds']:.0f} CPU s")
-
-    try:
-        lines = run(names, range(seeds), reading or READINGS, Plan(clock=clock), Ledger(results), on_line=tell)
-    except (ValueError, FileNotFoundError) as error:
-        raise typer.BadParameter(str(error)) from error
-    console.print(table_of(lines))
-
-
-if __name__ == "__main__":
-    typer.run(main)

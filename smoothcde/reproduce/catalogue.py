@@ -7,9 +7,11 @@ from smoothcde.reproduce.experiments import (
     archive,
     attention,
     breakdown,
+    channels,
     components,
     diversity,
     dropping,
+    forecasting,
     heads,
     landscape,
     main,
@@ -17,6 +19,7 @@ from smoothcde.reproduce.experiments import (
     noise,
     orders,
     smoothing_splines,
+    speech,
     tolerances,
     workflow,
 )
@@ -38,6 +41,9 @@ EXPERIMENTS: Mapping[str, Experiment] = {
         orders,
         smoothing_splines,
         memory,
+        forecasting,
+        speech,
+        channels,
         archive,
     )
 }

@@ -58,6 +58,8 @@ _MEASURED = {
     },
 }
 _UNKNOWN = 600.0
+_FLAT = {"memory": 20.0, "forecast": 60.0}
+"""Measures that cost about the same whatever the model."""
 _SOLVER = {"bosh3": 2.5, "dopri5": 1.0, "tsit5": 1.0, "dopri8": 4.0}
 """Times the cost of dopri5, roughly, on exact paths; on smooth ones less."""
 
@@ -88,8 +90,8 @@ def hours_of(trial: Trial, store: Store | None = None, known: Iterable[Trial] = 
     alike = [other for other in known if other.group == trial.group]
     if store is not None and (found := spread_of(_seconds(store, alike))) is not None:
         return found.mean / 3600
-    if trial.measure == "memory":
-        return 20 / 3600
+    if trial.measure in _FLAT:
+        return _FLAT[trial.measure] / 3600
     setting, usual = setting_of(trial), setting_of(Trial.of(trial.data, trial.model))
     seconds = _MEASURED.get(trial.data, {}).get(trial.model, _UNKNOWN)
     seconds *= setting.epochs / usual.epochs * len(setting.bandwidths) / len(usual.bandwidths)

@@ -14,6 +14,7 @@ from smoothcde.experiments.footprint import peak_above, peak_memory, reset_peak
 from smoothcde.models import SeriesModel, largest_divergence, largest_similarity, parameter_count
 from smoothcde.models.cde import CDEModel
 from smoothcde.reproduce.fitting import Fitted, fit_trial
+from smoothcde.reproduce.forecast import forecast
 from smoothcde.reproduce.settings import reference_of, setting_of
 from smoothcde.reproduce.trial import Trial
 from smoothcde.series import SeriesSet
@@ -151,4 +152,5 @@ MEASURES: Mapping[str, Callable[[Trial, Path], dict[str, Any]]] = {
     "noise": noise,
     "attention": attention,
     "memory": memory,
+    "forecast": forecast,
 }

@@ -4,7 +4,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from smoothcde.data import ChannelScaler, drop_stamps, load_uea, resample, split_three
+from smoothcde.data import (
+    ChannelScaler,
+    drop_stamps,
+    load_speech_commands,
+    load_spoken_digits,
+    load_uea,
+    resample,
+    scale_time,
+    split_three,
+)
+from smoothcde.reproduce.generated import GENERATED, generated_traffic
 from smoothcde.reproduce.settings import Setting
 from smoothcde.series import SeriesSet
 
@@ -38,11 +48,13 @@ class Task:
     @classmethod
     def of(cls, data: str, setting: Setting, seed: int) -> "Task":
         """Read and cut a data set."""
-        series, labels = load_uea(data, "all")
+        series, labels = load_series(data)
         names, targets = np.unique(labels, return_inverse=True)
         parts = _parts(data, setting, seed, targets)
         if setting.length is not None:
             series = resample(series, setting.length)
+        series = scale_time(series, setting.time_factor)
+        scale = float(setting.length or series.lengths.max())
         scaler = ChannelScaler.fit(series[parts[0]])
 
         def part(number: int) -> Part:
@@ -50,7 +62,17 @@ class Task:
             sparse = drop_stamps(scaler.transform(series[chosen]), setting.drop, 3 * seed + number)
             return Part(sparse, targets[chosen])
 
-        return cls(part(0), part(1), part(2), len(names), float(setting.length or series.lengths.max()))
+        return cls(part(0), part(1), part(2), len(names), scale * setting.time_factor)
+
+
+def load_series(data: str) -> tuple[SeriesSet, np.ndarray]:
+    """All series of a data set by name, and their labels."""
+    if data == GENERATED:
+        return generated_traffic()
+    if data == "FreeSpokenDigits":
+        series, digits, _ = load_spoken_digits()
+        return series, digits
+    return load_speech_commands() if data == "SpeechCommands" else load_uea(data, "all")
 
 
 def _parts(data: str, setting: Setting, seed: int, targets: np.ndarray) -> list[np.ndarray]:

@@ -21,6 +21,7 @@ class Setting:
         split: "random" (60/20/20 of the merged set, as in the paper) or "archive" (its own test part; a fifth of its
             training part validates).
         drop: share of stamps dropped from every series, training and test alike; the first and last stay.
+        time_factor: what stamps are multiplied with.
         series: how many series of the merged set take part; None for all.
         bandwidths: fractions of `length`, one per view.
         noise: of Gaussian processes.
@@ -40,6 +41,7 @@ class Setting:
     length: int | None
     split: str = "random"
     drop: float = 0.0
+    time_factor: float = 1.0
     series: int | None = None
     bandwidths: tuple[float, ...] = (0.1,)
     noise: float = 0.01
@@ -133,6 +135,23 @@ def _smoothers(hidden: int | None, **bandwidths: tuple[float, ...]) -> dict[str,
     }
 
 
+def _speech() -> tuple[Setting, dict[str, Any]]:
+    """Speech Commands, and digits in its place; the paper names no bandwidths, so those of its other speech data."""
+    common = Setting(161, time_factor=10.0, epochs=20, batch_size=512, weight_decay=0.0, tolerance=1e-2)
+    views = _smoothers(None, gp=(0.1,), mv_gp=(0.05, 0.2, 0.6), mvc_gp=(0.05, 0.2, 0.6))
+    return common, _baselines({}, 5e-3, 5e-3, 5e-3, 161, 20, None) | views
+
+
+def _many_channels(length: int) -> tuple[Setting, dict[str, Any]]:
+    """PEMS-SF and other sets of many channels; fields of low rank, whose matrix would have 15 million entries."""
+    common = Setting(length, epochs=30, batch_size=32, weight_decay=0.0, tolerance=1e-3)
+    rank = {"extra": {"rank": 16}}
+    own = _baselines({}, 5e-3, 5e-3, 5e-3, length, 20, None) | _smoothers(None, gp=(0.2,), mvc_gp=(0.1, 0.2, 0.4))
+    return common, own | {name: {**own[name], **rank} for name in ("linear", "cubic", "gp", "mvc-gp")}
+
+
+_MANY_CHANNELS = {"PEMS-SF": 144, "generated-like-PEMS-SF": 144, "NATOPS": 51, "FingerMovements": 50}
+
 _PAPER: Mapping[str, tuple[Setting, Mapping[str, Mapping[str, Any]]]] = MappingProxyType(
     {
         "CharacterTrajectories": (
@@ -174,6 +193,8 @@ _PAPER: Mapping[str, tuple[Setting, Mapping[str, Mapping[str, Any]]]] = MappingP
                 mvc_gp=(0.1, 0.2, 0.4),
             ),
         ),
+        **{data: _speech() for data in ("SpeechCommands", "FreeSpokenDigits")},
+        **{data: _many_channels(length) for data, length in _MANY_CHANNELS.items()},
         # Not in the paper: it comes with a dependency, so that anybody can run something at once.
         "JapaneseVowels": (
             Setting(None, epochs=15, batch_size=64, learning_rate=2e-3, weight_decay=1e-4, tolerance=1e-3),

@@ -3,13 +3,16 @@
 import json
 import platform
 from collections.abc import Iterable, Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
-from smoothcde.reproduce.settings import setting_of
+from smoothcde.experiments.forecasting import Plan
+from smoothcde.reproduce.forecast import forecast_document
+from smoothcde.reproduce.settings import Setting, setting_of
 from smoothcde.reproduce.trial import Trial
 from smoothcde.storage import replace_file
 
@@ -42,7 +45,7 @@ class Store:
             found, made_with = kept["result"], kept["setting"]
         except (json.JSONDecodeError, KeyError, TypeError) as error:
             raise ValueError(f"{file} holds no result of a trial; remove it to have the trial run again") from error
-        return found if made_with == setting_document(trial) else None
+        return found if {**usual_document(trial), **made_with} == setting_document(trial) else None
 
     def add(self, trial: Trial, result: Mapping[str, Any], made_with: Mapping[str, str]) -> None:
         """Keep a result; on return it is on disk."""
@@ -63,7 +66,14 @@ class Store:
 
 def setting_document(trial: Trial) -> dict[str, Any]:
     """A trial's setting as JSON gives it back."""
-    return json.loads(json.dumps(setting_of(trial).document()))
+    document = forecast_document(trial) if trial.measure == "forecast" else setting_of(trial).document()
+    return json.loads(json.dumps(document))
+
+
+def usual_document(trial: Trial) -> dict[str, Any]:
+    """Settings that a result was made with where its file does not say: those that came later than the file."""
+    document = asdict(Plan()) if trial.measure == "forecast" else Setting(None).document()
+    return json.loads(json.dumps(document))
 
 
 def versions() -> dict[str, str]:

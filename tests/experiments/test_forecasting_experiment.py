@@ -1,14 +1,12 @@
-"""The experiment on ETTm1: its splits, what is dropped, and that it goes on where it was."""
+"""The experiment on ETTm1: its splits, what is dropped, and what it measures."""
 
-import json
 import os
 
 import numpy as np
 import pytest
 
 from smoothcde.data import load_ett
-from smoothcde.experiments.forecasting import CONTEXT, Plan, Task, dropped, run, table_of, whole_without
-from smoothcde.experiments.ledger import Ledger
+from smoothcde.experiments.forecasting import CONTEXT, Plan, Task, dropped, run_one, whole_without
 from smoothcde.models import parameter_count
 from smoothcde.series import SeriesSet
 
@@ -30,7 +28,7 @@ def test_the_splits_are_twelve_four_and_four_months(whole):
 
 
 def test_the_last_value_without_drops_is_what_plain_slices_give(whole):
-    [(_, found)] = run(["last-value"], [0], ["stamps"], Plan(drop=0.0), whole=whole)
+    found = run_one(Task.of(whole, "stamps", 0.0, 0), "last-value", Plan(), 0)
     scale = whole.values[: 12 * MONTH].std(axis=0)
     x, origins = whole.values / scale, np.arange(16 * MONTH - 1, 20 * MONTH - 24)
     errors = np.stack([x[origins + k] - x[origins] for k in range(1, 25)])
@@ -53,15 +51,10 @@ def test_days_go_whole_and_stamps_by_chance(whole):
         dropped(whole.times, "weeks", 0.3, 0)
 
 
-def test_results_are_kept_and_not_made_again(whole, tmp_path):
-    file = tmp_path / "results.json"
-    lines = run(["last-value"], [1], ["days"], ledger=Ledger(file), whole=whole)
-    assert len(json.loads(file.read_text())["results"]) == 1
-    assert all(found["without_history"] > 0 for _, found in lines)
-    empty = SeriesSet.from_arrays([])  # would fail if it were looked at
-    again = run(["last-value"], [1], ["days"], ledger=Ledger(file), whole=empty)
-    assert again == lines
-    assert table_of(lines).row_count == 1
+def test_histories_without_an_observation_have_no_forecast(whole):
+    found = run_one(Task.of(whole, "days", 0.3, 1), "last-value", Plan(), 1)
+    assert found["without_history"] > 0
+    assert found["windows"] + found["without_history"] == 4 * MONTH - 24 + 1
 
 
 @pytest.mark.parametrize("clock", [False, True])
