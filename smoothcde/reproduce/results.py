@@ -62,7 +62,7 @@ class Results:
 
     def values(self, group: Trial, key: str) -> list[float]:
         """One number per seed, where the seed has it."""
-        return [found[key] for found in self.of(group) if found.get(key) is not None]
+        return [float(found[key]) for found in self.of(group) if found.get(key) is not None]
 
     def spread(self, group: Trial, key: str) -> Spread | None:
         """Mean and deviation of a number over seeds; None if no seed has it."""

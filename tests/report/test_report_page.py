@@ -1,6 +1,7 @@
 """The page holds every result there is, and needs nothing but itself."""
 
 import re
+from html import escape
 from pathlib import Path
 
 import pytest
@@ -81,7 +82,7 @@ def test_the_page_has_a_section_and_a_command_per_experiment(whole):
     for name, experiment in EXPERIMENTS.items():
         assert f'<h2 id="{name}">' in page
         assert f"<code>smoothcde reproduce {name}</code>" in page
-        assert experiment.title in page
+        assert escape(experiment.title) in page
     assert "87.65" in page
     assert "paper 95.39 ± 0.28" in page
 
@@ -98,10 +99,11 @@ def test_without_results_the_page_says_what_to_run(tmp_path):
         report_page(Store(tmp_path))
 
 
-def test_the_tables_of_the_documentation_are_those_of_the_results():
-    page = (ROOT / "docs" / "paper.md").read_text(encoding="utf-8")
-    assert "<!-- results: verdicts -->" in page
-    assert filled(page, COMMITTED) == page, "run: python -m smoothcde.report.markdown docs/paper.md results"
+@pytest.mark.parametrize(("name", "marker"), [("paper.md", "verdicts"), ("forecasting.md", "forecasting")])
+def test_the_tables_of_the_documentation_are_those_of_the_results(name, marker):
+    page = (ROOT / "docs" / name).read_text(encoding="utf-8")
+    assert f"<!-- results: {marker} -->" in page
+    assert filled(page, COMMITTED) == page, f"run: python -m smoothcde.report.markdown docs/{name} results"
 
 
 def test_the_page_of_the_committed_results_can_be_made():
