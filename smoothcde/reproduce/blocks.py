@@ -1,7 +1,7 @@
 """What an experiment has to show: tables and figures, the same for the terminal and the page."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from smoothcde.reproduce.results import Spread
 
@@ -81,7 +81,6 @@ class FigureBlock:
     y: Sequence[str]
     log: str = ""
     note: str = ""
-    rows: int = field(default=1)
 
 
 Block = TableBlock | FigureBlock

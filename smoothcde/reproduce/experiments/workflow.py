@@ -41,7 +41,7 @@ def show(results: Results) -> Sequence[Block]:
                 lines.append(Line(f"steps of {name}", steps, [floor - 0.3 * view] * len(steps), panel, "steps"))
                 rows.append([data, group.model, name, str(len(steps) - 1), str(found["nfe"][view])])
         names = [group.model for group in groups]
-        made.append(FigureBlock(f"Paths and steps, {data}", names, lines, "time", ["first channel"], rows=2))
+        made.append(FigureBlock(f"Paths and steps, {data}", names, lines, "time", ["first channel"]))
     return [*made, TableBlock("Steps of one series", ("data", "model", "path", "accepted steps", "NFE"), rows)]
 
 
