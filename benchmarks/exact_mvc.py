@@ -96,4 +96,6 @@ class ExactMVC(nn.Module, ABC):
 
     def field_parameters(self) -> tuple[Tensor, ...]:
         """The field's own."""
-        return tuple(self.weight(f"field.{layer}.{part}") for layer in ("inner", "outer") for part in ("weight", "bias"))
+        return tuple(
+            self.weight(f"field.{layer}.{part}") for layer in ("inner", "outer") for part in ("weight", "bias")
+        )

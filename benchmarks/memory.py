@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from benchmarks.entries import ENTRIES, DiffraxEntry
-from benchmarks.settings import SETTINGS, Work
+from benchmarks.settings import HIDDEN, SETTINGS, Setting, Work
 from smoothcde.experiments.footprint import resident
 
 
@@ -38,12 +38,16 @@ def measure_here(data: str, entry: str, series: int) -> float:
     return (resident("VmHWM") - baseline) / 1e6
 
 
-def estimated_gigabytes(rows: int, length: int, per_evaluation: int, evaluations: float) -> float:
-    """What backpropagation through an exact Gaussian process and so many evaluations keeps, roughly, in float32.
+def estimated_gigabytes(entry: str, setting: Setting, evaluations: float) -> float:
+    """What a training step of a peer takes, roughly, in float32.
 
-    Four matrices of the stamps per row, and per evaluation the field's matrix and eight vectors.
+    Four matrices of the stamps per row; per evaluation that is kept the field's matrix and eight vectors; and under
+    `vmap` a gradient of the field's weights for every row, three times.
     """
-    return 4e-9 * rows * (4 * length**2 + evaluations * per_evaluation)
+    rows, matrix = setting.series * setting.views, HIDDEN * setting.channels
+    kept = 0.0 if "adjoint" in entry else evaluations * (matrix + 8 * HIDDEN)
+    own = 3 * HIDDEN * (HIDDEN + matrix) if "vmap" in entry else 0
+    return 4e-9 * rows * (4 * setting.length**2 + kept + own)
 
 
 if __name__ == "__main__":

@@ -20,9 +20,9 @@ from benchmarks.entries import ENTRIES, OURS, PAPER, Entry, OurEntry
 from benchmarks.machine import described, product_speed
 from benchmarks.memory import estimated_gigabytes, peak_memory
 from benchmarks.products import step_operations
-from benchmarks.reference import Reference, check_reference, compare
 from benchmarks.record import write
-from benchmarks.settings import HIDDEN, SETTINGS, Work
+from benchmarks.reference import Reference, check_reference, compare
+from benchmarks.settings import SETTINGS, Work
 from benchmarks.timing import interleaved, median
 
 EQUAL_ERROR = "smoothcde at equal error"
@@ -51,8 +51,9 @@ def measure(data: str, names: Sequence[str], series: int | None, rounds: int) ->
         entries[name] = entry
         errors, evaluations = found[name]["errors"], found[name]["evaluations"]
         print(
-            f"{name:>40}: error {errors['largest']:.1e} at worst, {errors['rms']:.1e} rms, gradient "
-            f"{errors['gradient']:.1e}; {evaluations['needed']:.0f} evaluations, {evaluations['computed']:.0f} computed",
+            f"{name:>40}: error {errors['largest']:.1e} at worst, {errors['rms']:.1e} rms, "
+            f"gradient {errors['gradient']:.1e}; {evaluations['needed']:.0f} evaluations needed, "
+            f"{evaluations['computed']:.0f} computed",
             flush=True,
         )
     if PAPER in found and OURS in found:
@@ -77,11 +78,8 @@ def _too_large(name: str, entry: Entry, work: Work) -> str | None:
     """Why an entry cannot run in the memory that is allowed, or None."""
     if isinstance(entry, OurEntry):
         return None
-    setting = work.setting
     entry.infer()
-    kept = 0.0 if "adjoint" in name else entry.counts().computed
-    rows, each = setting.series * setting.views, HIDDEN * (setting.channels + 8)
-    gigabytes = estimated_gigabytes(rows, setting.length, each, kept)
+    gigabytes = estimated_gigabytes(name, work.setting, entry.counts().computed)
     if gigabytes <= MOST_GIGABYTES:
         return None
     return f"a training step would take about {gigabytes:.0f} GB, more than {MOST_GIGABYTES:.0f}"

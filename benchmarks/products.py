@@ -21,4 +21,8 @@ def step_operations(setting: Setting, stats: Stats) -> dict[str, float]:
     scores = 2 * stamps * setting.views * HIDDEN
     ends = 2 * rows * HIDDEN * (setting.channels + setting.classes)
     # The first layer's inputs are data and want no gradient.
-    return {"field": forward + backward, "encoder": 2 * first + 3 * second + 3 * scores, "initial and readout": 3 * ends}
+    return {
+        "field": forward + backward,
+        "encoder": 2 * first + 3 * second + 3 * scores,
+        "initial and readout": 3 * ends,
+    }
