@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.entries import OURS
+from benchmarks.precision import IMAGE
 from benchmarks.record import read
 from benchmarks.settings import SETTINGS
 
@@ -29,9 +30,11 @@ def update() -> None:
 def _table(name: str) -> str:
     kind, _, data = name.partition(" ")
     makers = {"peers": peers, "precision": precision, "latency": latency, "smoothing": smoothing, "machine": machine}
-    if kind not in makers or (data and data not in SETTINGS):
+    if kind not in (*makers, "picture") or (data and data not in SETTINGS):
         raise ValueError(f"the page asks for a table {name!r}; use any of: {', '.join(makers)}, with a setting")
     file = f"{kind}_{data}" if data else ("peers_UWaveGestureLibrary" if kind == "machine" else kind)
+    if kind == "picture":
+        return "![Error against time](images/precision.png)" if IMAGE.exists() else "*Not drawn yet.*"
     report = read(file)
     if report is None:
         return f"*Not measured yet: `make bench` writes `benchmarks/results/{file}.json`.*"

@@ -8,7 +8,7 @@ import pytest
 pytest.importorskip("torchdiffeq")
 pytest.importorskip("torchode", reason="the benchmarks' extra is not installed")
 
-from benchmarks import page, record
+from benchmarks import page, precision, record
 
 PEERS = {
     "data": "D",
@@ -72,3 +72,32 @@ def test_a_result_that_is_not_there_is_said_to_be_missing(tmp_path, monkeypatch)
 def test_an_unknown_table_is_refused():
     with pytest.raises(ValueError, match="a table 'peer Vowels'; use any of: peers, "):
         page.rendered("<!-- table: peer Vowels -->\n<!-- end of table -->")
+
+
+def test_precision_is_drawn_and_tabled(tmp_path, monkeypatch):
+    monkeypatch.setattr(record, "FOLDER", tmp_path)
+    points = [
+        {"tolerance": tolerance, "rms": tolerance, "gradient": tolerance, "training step": 2.5, "inference": 1.0}
+        for tolerance in (1e-1, 1e-2)
+    ]
+    report = {"series": 7, "points": dict.fromkeys(precision.COMPARED, points)}
+    (tmp_path / "precision_SpokenArabicDigits.json").write_text(json.dumps(report))
+    precision.draw(tmp_path / "drawn.png")
+    assert (tmp_path / "drawn.png").read_bytes().startswith(b"\x89PNG")
+    made = page.rendered("<!-- table: precision SpokenArabicDigits -->\n<!-- end of table -->")
+    assert "| 1e-02 | 1.0e-02 | 2.50 s | 1.0e-02 | 2.50 s | 1.0e-02 | 2.50 s |" in made
+
+
+def test_latency_and_smoothing_have_a_row_per_entry(tmp_path, monkeypatch):
+    monkeypatch.setattr(record, "FOLDER", tmp_path)
+    one = {"median": 12.34, "p99": 20.0, "largest error": 1e-4}
+    report = {"data": "D", "tolerance": 1e-4, "rounds": 9, "steps of the plan": [3, 2], "entries": {"a": one}}
+    (tmp_path / "latency.json").write_text(json.dumps(report))
+    assert "| a | 12.3 ms | 20.0 ms |  | 1.0e-04 |" in page.rendered("<!-- table: latency -->\n<!-- end of table -->")
+    numbers = {"joint evaluations": 1208, "training step, joint": 3.0, "evaluations per row": 99.6}
+    numbers |= {"training step, row": 12.0}
+    line = numbers | {"parameters": 252680, "training accuracy": 0.5, "over mvc-gp": dict.fromkeys(numbers, 2.0)}
+    report = {"series": 7, "data": "D", "epochs": 2, "rounds": 3, "variants": {"linear": line}}
+    (tmp_path / "smoothing.json").write_text(json.dumps(report))
+    made = page.rendered("<!-- table: smoothing -->\n<!-- end of table -->")
+    assert "| linear | 252,680 | 50.0% | 1,208 (2.0 x) | 3.00 s (2.0 x) | 100 (2.0 x) | 12.0 s (2.0 x) |" in made
