@@ -19,7 +19,7 @@ lint: $(VENV)/.installed-dev
 	$(BIN)/pyright
 
 bench: $(VENV)/.installed-bench
-	$(BIN)/python -m benchmarks.training_step
+	$(BIN)/python -m benchmarks
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)

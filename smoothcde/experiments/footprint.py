@@ -91,9 +91,9 @@ def measure_here(data: str, name: str, hidden: int, batch_size: int) -> float:
     labels = torch.arange(batch_size) % shape.classes
     # What the first step of any model brings in (code of the optimiser, threads of autograd) is no model's own.
     _step(torch.nn.Linear(2, 2), lambda model: model(torch.zeros(1, 2)), labels[:1])
-    baseline = _resident("VmRSS")
+    baseline = resident("VmRSS")
     _step(shape.lineup().build(name, hidden), lambda model: model(batch), labels)
-    return (_resident("VmHWM") - baseline) / 1e6
+    return (resident("VmHWM") - baseline) / 1e6
 
 
 def _step(model, outputs_of, labels) -> None:
@@ -108,17 +108,17 @@ def reset_peak() -> int | None:
     """Forget this process's highest resident size so far; gives the present one, None where the system cannot tell."""
     try:
         Path("/proc/self/clear_refs").write_text("5")
-        return _resident("VmRSS")
+        return resident("VmRSS")
     except OSError:
         return None
 
 
 def peak_above(before: int | None) -> float | None:
     """Megabytes by which this process has grown at most since `reset_peak`, None where the system cannot tell."""
-    return None if before is None else (_resident("VmHWM") - before) / 1e6
+    return None if before is None else (resident("VmHWM") - before) / 1e6
 
 
-def _resident(what: str) -> int:
+def resident(what: str) -> int:
     """Bytes resident now (VmRSS) or at most so far (VmHWM), of this process."""
     status = Path("/proc/self/status")
     if not status.exists():

@@ -1,0 +1,198 @@
+"""Every contender on the same work: outputs, gradients, one training step, one inference pass, counts."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+import torch
+from torch.nn.functional import cross_entropy
+
+from benchmarks.exact_mvc import Counts, ExactMVC
+from benchmarks.paper_stack import PaperMVC
+from benchmarks.settings import Work
+from benchmarks.torchode_stack import TorchodeMVC
+
+Gradients = dict[str, np.ndarray]
+
+
+@runtime_checkable
+class Entry(Protocol):
+    """One contender, at a tolerance that may be changed."""
+
+    tolerance: float
+    compile_seconds: dict[str, float]
+
+    def infer(self) -> np.ndarray:
+        """Logits of all series, no gradient."""
+        ...
+
+    def step(self) -> None:
+        """A training step: loss, gradients, Adam (at rate 0, so that every step is the same work)."""
+        ...
+
+    def gradients(self) -> Gradients:
+        """Of the loss, by smoothcde's parameter names."""
+        ...
+
+    def counts(self) -> Counts:
+        """Evaluations of the last pass."""
+        ...
+
+
+class TorchEntry:
+    """A torch model with its optimiser; subclasses say what a forward pass is."""
+
+    def __init__(self, work: Work, model: torch.nn.Module):
+        self.work, self.model = work, model
+        self.tolerance = work.setting.tolerance
+        self.compile_seconds: dict[str, float] = {}
+        self.targets = torch.as_tensor(work.labels)
+        self.optimiser = torch.optim.Adam(model.parameters(), lr=0.0)
+
+    def forward(self) -> torch.Tensor:
+        """Logits."""
+        raise NotImplementedError
+
+    def named_gradients(self) -> dict[str, torch.Tensor | None]:
+        """Of the last backward pass."""
+        return {name: parameter.grad for name, parameter in self.model.named_parameters()}
+
+    def infer(self) -> np.ndarray:
+        """See `Entry`."""
+        with torch.no_grad():
+            return self.forward().numpy()
+
+    def step(self) -> None:
+        """See `Entry`."""
+        self.optimiser.zero_grad()
+        cross_entropy(self.forward(), self.targets).backward()
+        self.optimiser.step()
+
+    def gradients(self) -> Gradients:
+        """See `Entry`."""
+        self.optimiser.zero_grad()
+        cross_entropy(self.forward(), self.targets).backward()
+        found = self.named_gradients()
+        return {name: g.double().numpy().copy() for name, g in found.items() if g is not None}
+
+
+class OurEntry(TorchEntry):
+    """smoothcde, a step size per row."""
+
+    def __init__(self, work: Work, gradient: str = "backprop"):
+        super().__init__(work, work.model)
+        self.gradient, self.batch, self.outcome = gradient, work.batch(), None
+
+    def forward(self) -> torch.Tensor:
+        """Logits."""
+        how: dict[str, Any] = {"rtol": self.tolerance, "atol": self.tolerance, "gradient": self.gradient}
+        self.outcome = self.work.model.solve(self.batch, options=replace(self.work.model.options, **how))
+        return self.outcome.outputs
+
+    def counts(self) -> Counts:
+        """Rows leave when they are done, so none is evaluated beyond its need."""
+        assert self.outcome is not None
+        assert self.outcome.solution is not None
+        mean, stats = float(self.outcome.nfe.mean()), self.outcome.solution.stats
+        return Counts(mean, mean, float(stats.backward_nfe.mean()))
+
+
+class ExactEntry(TorchEntry):
+    """One of the torch peers."""
+
+    def __init__(self, work: Work, model: ExactMVC):
+        super().__init__(work, model)
+        self.values = torch.as_tensor(work.values())
+
+    def forward(self) -> torch.Tensor:
+        """Logits."""
+        self.model.tolerance = self.tolerance
+        return self.model(self.values)
+
+    def named_gradients(self) -> dict[str, torch.Tensor | None]:
+        """Of the last backward pass."""
+        return self.model.gradients()
+
+    def counts(self) -> Counts:
+        """Of the last pass."""
+        return self.model.counts
+
+
+class DiffraxEntry:
+    """diffrax, compiled ahead; the tolerance is an argument, so that another one compiles nothing anew."""
+
+    def __init__(self, work: Work, steps: str = "joint", double_gram: bool = False):
+        import jax
+        import jax.numpy as jnp
+        import optax
+
+        from benchmarks.diffrax_stack import DiffraxMVC, array_of
+
+        self.tolerance = work.setting.tolerance
+        self.model = DiffraxMVC(work.setting, steps, jnp.float64 if double_gram else jnp.float32)
+        self.weights = array_of({name: p.detach().numpy() for name, p in work.model.named_parameters()})
+        self.x, self.labels = jnp.asarray(work.values()), jnp.asarray(work.labels)
+        self.optimiser = optax.adam(0.0)
+        self.state = jax.block_until_ready(self.optimiser.init(self.weights))
+        self.compile_seconds: dict[str, float] = {}
+        self._functions: dict[str, Any] = {}
+        self.last: dict[str, Any] = {}
+        self._taken = np.zeros(1)
+
+    def infer(self) -> np.ndarray:
+        """See `Entry`."""
+        arguments = (self.weights, self.x, self._tolerance())
+        logits, steps = self._compiled("inference", self.model.forward, arguments)(*arguments)
+        self._taken = np.asarray(steps)
+        return np.asarray(logits)
+
+    def step(self) -> None:
+        """See `Entry`."""
+        self.weights, self.state, self.last = self.prepare_step()(*self._step_arguments())
+
+    def gradients(self) -> Gradients:
+        """See `Entry`."""
+        self.step()
+        return {name: np.asarray(g, dtype=np.float64) for name, g in self.last.items()}
+
+    def prepare_step(self) -> Callable[..., Any]:
+        """Compile the step without running it."""
+        from benchmarks.diffrax_stack import training_step
+
+        step = training_step(self.model, self.optimiser)
+        return self._compiled("training step", step, self._step_arguments())
+
+    def _step_arguments(self) -> tuple[Any, ...]:
+        return self.weights, self.state, self.x, self.labels, self._tolerance()
+
+    def _compiled(self, name: str, function: Callable[..., Any], arguments: tuple[Any, ...]) -> Callable[..., Any]:
+        from benchmarks.diffrax_stack import Compiled
+
+        if name not in self._functions:
+            self._functions[name] = Compiled(function, *arguments)
+            self.compile_seconds[name] = self._functions[name].seconds
+        return self._functions[name]
+
+    def _tolerance(self) -> np.float32:
+        return np.float32(self.tolerance)
+
+    def counts(self) -> Counts:
+        """Of the last inference pass. Under `vmap` all rows are evaluated until the slowest is done."""
+        from benchmarks.diffrax_stack import EVALUATIONS_BEFORE
+
+        needed, computed = (EVALUATIONS_BEFORE + 6 * float(n) for n in (self._taken.mean(), self._taken.max()))
+        return Counts(needed, computed)
+
+
+OURS, PAPER, DIFFRAX = "smoothcde", "paper's stack, backprop", "diffrax, joint steps"
+ENTRIES: dict[str, Callable[[Work], Entry]] = {
+    OURS: OurEntry,
+    "smoothcde, adjoint": lambda work: OurEntry(work, "adjoint"),
+    PAPER: lambda work: ExactEntry(work, PaperMVC(work.setting, work.model)),
+    "paper's stack, adjoint": lambda work: ExactEntry(work, PaperMVC(work.setting, work.model, "adjoint")),
+    "torchode": lambda work: ExactEntry(work, TorchodeMVC(work.setting, work.model)),
+    DIFFRAX: DiffraxEntry,
+    "diffrax, joint steps, float64 Cholesky": lambda work: DiffraxEntry(work, double_gram=True),
+    "diffrax, own steps (vmap)": lambda work: DiffraxEntry(work, "row"),
+}

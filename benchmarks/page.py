@@ -1,0 +1,158 @@
+"""The tables of docs/benchmarks.md, made from the results; no number in them is typed by hand.
+
+python -m benchmarks.page
+"""
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from benchmarks.entries import OURS
+from benchmarks.precision import IMAGE
+from benchmarks.record import read
+from benchmarks.settings import SETTINGS
+
+PAGE = Path(__file__).parent.parent / "docs" / "benchmarks.md"
+_BLOCK = re.compile(r"(<!-- table: (?P<name>[\w ]+) -->\n).*?(<!-- end of table -->)", re.DOTALL)
+
+
+def rendered(page: str) -> str:
+    """The page with every table as the results have it now."""
+    return _BLOCK.sub(lambda block: block[1] + _table(block["name"]) + "\n" + block[3], page)
+
+
+def update() -> None:
+    """Write the page anew."""
+    PAGE.write_text(rendered(PAGE.read_text()))
+
+
+def _table(name: str) -> str:
+    kind, _, data = name.partition(" ")
+    makers = {"peers": peers, "precision": precision, "latency": latency, "smoothing": smoothing, "machine": machine}
+    if kind not in (*makers, "picture") or (data and data not in SETTINGS):
+        raise ValueError(f"the page asks for a table {name!r}; use any of: {', '.join(makers)}, with a setting")
+    file = f"{kind}_{data}" if data else ("peers_UWaveGestureLibrary" if kind == "machine" else kind)
+    if kind == "picture":
+        return "![Error against time](images/precision.png)" if IMAGE.exists() else "*Not drawn yet.*"
+    report = read(file)
+    if report is None:
+        return f"*Not measured yet: `make bench` writes `benchmarks/results/{file}.json`.*"
+    return makers[kind](report)
+
+
+def table_of(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table in Markdown; the first column is text, the others are numbers."""
+    lines = [headings, ["---", *["---:"] * (len(headings) - 1)], *rows]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+
+
+def peers(report: dict[str, Any]) -> str:
+    """Time, memory, evaluations and errors of every entry."""
+    entries, ours = report["entries"], report["entries"][OURS]
+    headings = ("entry", "training step", "", "inference", "", "peak memory", "evaluations per row", "computed")
+    headings += ("largest error", "rms error", "gradient error", "compiling")
+    rows = []
+    for name, found in entries.items():
+        errors, evaluations = found["errors"], found["evaluations"]
+        backward = f" + {evaluations['backward']:.0f}" if evaluations["backward"] else ""
+        tolerance = "" if found["tolerance"] == ours["tolerance"] else f" (tolerance {found['tolerance']:g})"
+        rows.append(
+            [
+                name + tolerance,
+                _seconds(found["training step"]),
+                _ratio(found["training step"], ours["training step"]),
+                _seconds(found["inference"]),
+                _ratio(found["inference"], ours["inference"]),
+                f"{found['peak megabytes']:,.0f} MB" if "peak megabytes" in found else "",
+                f"{evaluations['needed']:.0f}",
+                f"{evaluations['computed']:.0f}{backward}",
+                *(f"{errors[what]:.1e}" for what in ("largest", "rms", "gradient")),
+                _seconds(sum(found["compile"].values())) if found["compile"] else "",
+            ]
+        )
+    text = [f"{report['series']} series: {report['data']}. Medians of {report['rounds']} rounds.", ""]
+    text += [table_of(headings, rows)]
+    text += [f"\nLeft out: {name}, {reason}." for name, reason in report["skipped"].items()]
+    products = report["products"]
+    total, speed = sum(products["operations"].values()), products["operations per second of a large product"]
+    text += [
+        f"\nThe matrix products of field and encoder in smoothcde's step are {total / 1e9:.1f} GFLOP; the step reaches "
+        f"{products['share']:.0%} of the {speed / 1e9:.0f} GFLOP/s of a large float32 product in the same run."
+    ]
+    check = report["reference check"]
+    text += [
+        f"The reference agrees with torchdiffeq in float64 to {check['largest']:.0e} in outputs and "
+        f"{check['gradient']:.0e} in gradients."
+    ]
+    return "\n".join(text)
+
+
+def precision(report: dict[str, Any]) -> str:
+    """A row per tolerance, the entries side by side."""
+    entries = report["points"]
+    headings = ["tolerance", *(f"{name}: {what}" for name in entries for what in ("rms error", "training step"))]
+    rows = [
+        [
+            f"{points[0]['tolerance']:.0e}",
+            *(text for p in points for text in (f"{p['rms']:.1e}", _seconds(p["training step"]))),
+        ]
+        for points in zip(*entries.values(), strict=True)
+    ]
+    return table_of(headings, rows)
+
+
+def latency(report: dict[str, Any]) -> str:
+    """Milliseconds of one series."""
+    rows = [
+        [
+            name,
+            f"{found['median']:.1f} ms",
+            f"{found['p99']:.1f} ms",
+            f"{found['evaluations']:.0f}" if "evaluations" in found else "",
+            f"{found['largest error']:.1e}",
+        ]
+        for name, found in report["entries"].items()
+    ]
+    steps = " / ".join(map(str, report["steps of the plan"]))
+    head = f"{report['data']}, tolerance {report['tolerance']:g}, one core, {report['rounds']} rounds. "
+    head += f"Frozen steps per view: {steps}."
+    return head + "\n\n" + table_of(("entry", "median", "99th percentile", "evaluations", "largest error"), rows)
+
+
+def smoothing(report: dict[str, Any]) -> str:
+    """What splines cost over mvc-gp."""
+    rows = []
+    for name, found in report["variants"].items():
+        over = found["over mvc-gp"]
+        cells = [f"{found['parameters']:,}", f"{found['training accuracy']:.1%}"]
+        for what in ("joint evaluations", "training step, joint", "evaluations per row", "training step, row"):
+            value = _seconds(found[what]) if what.startswith("training") else f"{found[what]:,.0f}"
+            cells.append(f"{value} ({over[what]:.1f} x)")
+        rows.append([name, *cells])
+    headings = ("path", "parameters", "accuracy in training", "joint evaluations", "training step, joint")
+    headings += ("evaluations per row", "training step, row")
+    head = f"{report['series']} series: {report['data']}, after {report['epochs']} epochs; "
+    head += f"medians of {report['rounds']} rounds."
+    return head + "\n\n" + table_of(headings, rows)
+
+
+def machine(report: dict[str, Any]) -> str:
+    """Where the numbers are from."""
+    versions = ", ".join(f"{name} {number}" for name, number in report["versions"].items())
+    return (
+        f"{report['processor']} ({report['machine']}), {report['cores']} cores, "
+        f"{report['torch threads']} threads in torch; Python {report['python']}, {versions}; {report['date']}."
+    )
+
+
+def _seconds(seconds: float) -> str:
+    return f"{seconds:.2f} s" if seconds < 10 else f"{seconds:.1f} s"
+
+
+def _ratio(seconds: float, ours: float) -> str:
+    return f"{seconds / ours:.2f} x"
+
+
+if __name__ == "__main__":
+    update()
