@@ -1,9 +1,9 @@
 """What trials cost, estimated before they are run: so that a budget decides what is run, not taste."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from smoothcde.reproduce.results import spread_of
+from smoothcde.reproduce.results import Results
 from smoothcde.reproduce.settings import setting_of
 from smoothcde.reproduce.store import Store
 from smoothcde.reproduce.trial import Trial
@@ -79,39 +79,29 @@ class Budgeted:
     hours: float
 
 
-def hours_of(trial: Trial, store: Store | None = None, known: Iterable[Trial] = ()) -> float:
-    """Estimated processor hours: of its other seeds where one has been run, else from a table of measured steps.
-
-    Args:
-        trial: to be run.
-        store: where results of other seeds may be.
-        known: trials whose results may tell.
-    """
-    alike = [other for other in known if other.group == trial.group]
-    if store is not None and (found := spread_of(_seconds(store, alike))) is not None:
-        return found.mean / 3600
+def hours_of(trial: Trial) -> float:
+    """Estimated processor hours, from a table of measured steps."""
     if trial.measure in _FLAT:
         return _FLAT[trial.measure] / 3600
     setting, usual = setting_of(trial), setting_of(Trial.of(trial.data, trial.model))
     seconds = _MEASURED.get(trial.data, {}).get(trial.model, _UNKNOWN)
     seconds *= setting.epochs / usual.epochs * len(setting.bandwidths) / len(usual.bandwidths)
     seconds *= _SOLVER[setting.solver] / _SOLVER[usual.solver]
-    if setting.series is not None:
-        seconds *= min(1.0, setting.series / 440)
     return seconds / 3600
 
 
-def _seconds(store: Store, trials: Iterable[Trial]) -> list[float]:
-    found = store.found(trials).values()
-    return [float(result["train_seconds"]) for result in found if result.get("train_seconds") is not None]
-
-
 def within(trials: Sequence[Trial], budget: float | None, store: Store) -> Budgeted:
-    """The first trials without a result, as long as their estimated processor hours fit the budget; None for all."""
-    missing = [trial for trial in dict.fromkeys(trials) if store.find(trial) is None]
+    """The first trials without a result, as long as their estimated processor hours fit the budget; None for all.
+
+    A trial is estimated by its other seeds where one has been run, else by `hours_of`.
+    """
+    results = Results(store.found(trials))
     chosen, left, spent = [], [], 0.0
-    for trial in missing:
-        hours = hours_of(trial, store, trials)
+    for trial in dict.fromkeys(trials):
+        if trial in results:
+            continue
+        seconds = results.mean(trial, "train_seconds")
+        hours = hours_of(trial) if seconds is None else seconds / 3600
         if budget is not None and spent + hours > budget:
             left.append(trial)
         else:

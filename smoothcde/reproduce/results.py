@@ -47,6 +47,9 @@ class Results:
     def __len__(self) -> int:
         return len(self._found)
 
+    def __contains__(self, trial: object) -> bool:
+        return trial in self._found
+
     @property
     def groups(self) -> list[Trial]:
         """Trials whatever their seed, in the order they were given."""

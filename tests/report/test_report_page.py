@@ -52,6 +52,11 @@ def whole(tmp_path_factory):
     return store
 
 
+@pytest.fixture(scope="module")
+def page(whole):
+    return report_page(whole)
+
+
 @pytest.mark.parametrize("name", EXPERIMENTS)
 def test_every_experiment_shows_something_well_formed(whole, name):
     experiment = EXPERIMENTS[name]
@@ -77,8 +82,7 @@ def test_quick_versions_show_something_too(tmp_path, name):
     assert f"smoothcde reproduce {name} --quick" in report_page(store)
 
 
-def test_the_page_has_a_section_and_a_command_per_experiment(whole):
-    page = report_page(whole)
+def test_the_page_has_a_section_and_a_command_per_experiment(page):
     for name, experiment in EXPERIMENTS.items():
         assert f'<h2 id="{name}">' in page
         assert f"<code>smoothcde reproduce {name}</code>" in page
@@ -87,8 +91,7 @@ def test_the_page_has_a_section_and_a_command_per_experiment(whole):
     assert "paper 95.39 ± 0.28" in page
 
 
-def test_the_page_asks_nothing_of_the_network(whole):
-    page = report_page(whole)
+def test_the_page_asks_nothing_of_the_network(page):
     body = page[: page.index("<script>")] + page[page.index("</script>") :]
     assert not re.findall(r"""(?:src|href)=["'](?!#)""", body)
     assert "@import" not in page[: page.index("<script>")]

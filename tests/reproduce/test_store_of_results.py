@@ -79,7 +79,7 @@ class TestCosts:
     def test_known_seeds_tell_what_the_next_will_cost(self, store):
         trials = [small(seed=0), small(seed=1)]
         store.add(trials[0], fake(seconds=7200), {})
-        assert hours_of(trials[1], store, trials) == pytest.approx(2.0)
+        assert within(trials, None, store).hours == pytest.approx(2.0)
 
     def test_without_one_a_table_tells_in_proportion_to_epochs_and_views(self):
         usual = Trial.of("UWaveGestureLibrary", "mvc-gp")
