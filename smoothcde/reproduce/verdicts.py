@@ -156,7 +156,8 @@ def _gaps(results: Results, models: Sequence[str], slack: float = 0.0) -> _Found
         known = {model: accuracy for model, accuracy in others.items() if accuracy is not None}
         if own is not None and known:
             best = max(known, key=lambda model: known[model])
-            texts.append(f"{SHORT[data]} {100 * (own - known[best]):+.1f} points over {best}")
+            few = f" ({len(known)} of {len(models)} models run)" if len(known) < len(models) else ""
+            texts.append(f"{SHORT[data]} {100 * (own - known[best]):+.1f} points over {best}{few}")
             cases.append(own - known[best] >= -slack)
     return _Found(", ".join(texts), cases)
 
