@@ -195,13 +195,13 @@ class _PartSums(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        at, *inputs = ctx.saved_tensors
-        needed = ctx.needs_input_grad[1:3]
-        inputs = [x.detach().requires_grad_(need) for x, need in zip(inputs, needed, strict=True)]
+        needed = ctx.needs_input_grad[:3]
+        at, narrowing, columns = (x.detach().requires_grad_(n) for x, n in zip(ctx.saved_tensors, needed, strict=True))
         with torch.enable_grad():
-            sums = _part_sums(at, *inputs, ctx.own)
-        found = iter(torch.autograd.grad(sums, [x for x in inputs if x.requires_grad], gradients))
-        return None, *(next(found) if need else None for need in needed), None
+            sums = _part_sums(at, narrowing, columns, ctx.own)
+        wanted = [x for x in (at, narrowing, columns) if x.requires_grad]
+        found = iter(torch.autograd.grad(sums, wanted, gradients))
+        return *(next(found) if need else None for need in needed), None
 
 
 def _part_sums(at: Tensor, narrowing: Tensor, columns: Tensor, own: int) -> tuple[Tensor, Tensor]:
