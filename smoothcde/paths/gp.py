@@ -10,12 +10,20 @@ from torch import Tensor
 
 from smoothcde.paths import chebyshev
 from smoothcde.paths.base import Path, positive_per_view, repeat_views, view_weights
+from smoothcde.paths.gp_panels import NODES, panel_coefficients, panels_over
 from smoothcde.paths.gp_posterior import from_sums, posterior_of
 from smoothcde.paths.gp_sums import ObservationSums, on_unit_window, precision_of
 from smoothcde.series import SeriesBatch
 
+LONG_NODES = 100
+"""Nodes per view, beyond which a path is made in panels: from here on they are quicker, ten times so at 350 nodes."""
+LONG_SERIES = 5_000
+"""Stamps per series, beyond which a path is made in panels: tables over all stamps and nodes would fill the memory, and
+so many observations resolve frequencies for which `chebyshev.node_count` keeps no nodes (1e-5 at 100,000 of them)."""
 MOST_NODES = 4_000
-"""Nodes per view, beyond which a path is refused: a single system of that size takes 128 MB and seconds."""
+"""Nodes per view, beyond which a variance is refused: a single system of that size takes 128 MB and seconds."""
+MOST_PANELS = 50_000
+"""Panels per view, beyond which a path is refused: a system takes 300 MB for them, and a minute."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -30,6 +38,8 @@ class GPPath(Path):
     the posterior mean is l(t)^T K_ZZ (I + G K_ZZ)^-1 A^T P x: a polynomial, known by its values at the nodes. The cost
     is O(N r^2), no kernel matrix is factored and no jitter is needed; the solve is in float64 whatever the batch's
     precision. A channel with fewer observations than nodes is solved at the size of its observations instead.
+    Where the window is many bandwidths long, or holds very many stamps, the path is a polynomial on each of many panels
+    (`gp_panels.py`): linear in the observations and in window over bandwidth, and the same path to 1e-6.
     `ExactGPPath` is the O(N^3) reference.
 
     ```python
@@ -40,13 +50,15 @@ class GPPath(Path):
     ```
 
     Attributes:
-        coefficients: of X in Chebyshev polynomials over the row's window.
+        coefficients: of X in Chebyshev polynomials over each panel; one panel is the row's window.
         slopes: of X', likewise.
+        panel: length of the row's panels.
         covariance: of the node values, as a bilinear form in Chebyshev coefficients; only if asked for.
     """
 
-    coefficients: Float[Tensor, "rows nodes channels"]
-    slopes: Float[Tensor, "rows nodes channels"]
+    coefficients: Float[Tensor, "rows panels nodes channels"]
+    slopes: Float[Tensor, "rows panels nodes channels"]
+    panel: Float64[Tensor, "rows"]
     covariance: Float64[Tensor, "rows own nodes nodes"] | None = None
 
     @classmethod
@@ -83,13 +95,14 @@ class GPPath(Path):
         noise = positive_per_view(noise, "noise", views, batch)
         scale = positive_per_view(prior_scale, "prior_scale", views, batch)
         counts = _node_counts(nodes, bandwidth, batch)
-        if max(counts) > MOST_NODES:
-            narrowest, longest = float(bandwidth.detach().min()), float((batch.end - batch.start).max())
-            raise ValueError(
-                f"a bandwidth of {narrowest:g} on a window of {longest:g} needs {max(counts):,} nodes, more than "
-                f"{MOST_NODES:,}; give a larger bandwidth or shorter windows (are both in the same unit of time?)"
-            )
         mean = torch.as_tensor(prior_mean, dtype=torch.float64, device=batch.device)
+        if not variance and _is_long(batch, counts):
+            return cls._in_panels(batch, bandwidth, noise, scale, weights, mean)
+        if max(counts) > MOST_NODES:
+            raise ValueError(
+                f"{_extent(batch, bandwidth)} needs {max(counts):,} nodes, and there is a variance up to "
+                f"{MOST_NODES:,} only; give a larger bandwidth or shorter windows, or fit without variance"
+            )
         posterior = posterior_of(batch, mean)
 
         def solve(count: int, group: list[int]) -> tuple[Tensor, Tensor | None]:
@@ -97,6 +110,31 @@ class GPPath(Path):
             return posterior.solve(count, bandwidth[group], scale[group], precision, variance)
 
         return cls._of_views(solve, counts, batch.start, batch.end, mean, batch.dtype)
+
+    @classmethod
+    def _in_panels(
+        cls, batch: SeriesBatch, bandwidth: Tensor, noise: Tensor, scale: Tensor, weights: Tensor | None, mean: Tensor
+    ) -> "GPPath":
+        """The same path where one polynomial over the window would have too high a degree."""
+        longest = float((batch.end - batch.start).max())
+        counts, lengths = zip(*(panels_over(longest, h) for h in bandwidth.detach().tolist()), strict=True)
+        if max(counts) > MOST_PANELS:
+            raise ValueError(
+                f"{_extent(batch, bandwidth)} needs {max(counts):,} panels of {NODES} nodes, more than "
+                f"{MOST_PANELS:,}; give a larger bandwidth or shorter windows (are both in the same unit of time?)"
+            )
+        panel = torch.tensor(lengths, dtype=torch.float64, device=batch.device)
+        shared = bool((batch.mask == batch.mask[:, :, :1]).all())
+        targets = (batch.values.double() - mean) * batch.mask
+
+        def solve(count: int, group: list[int]) -> tuple[Tensor, None]:
+            precision = precision_of(batch, noise[group], None if weights is None else weights[:, group])
+            precision = precision[:, :, :1] if shared else precision
+            fitted = panel_coefficients(batch, targets, precision, bandwidth[group], scale[group], count, panel[group])
+            return fitted, None
+
+        rows = panel.repeat_interleave(len(batch))
+        return cls._of_views(solve, list(counts), batch.start, batch.end, mean, batch.dtype, rows)
 
     @classmethod
     def of_sums(
@@ -139,11 +177,15 @@ class GPPath(Path):
         end: Tensor,
         mean: Tensor,
         dtype: torch.dtype,
+        panel: Tensor | None = None,
     ) -> "GPPath":
-        """Paths of all views; `solve` gives coefficients and covariances of those with the same number of nodes."""
+        """Paths of all views; `solve` gives coefficients and covariances of those with the same count.
+
+        Counted are the panels of given length, or the nodes on a single one, the window.
+        """
         views, window = len(counts), end - start
         fitted: list[tuple[Tensor, Tensor | None]] = [(window, None)] * views
-        # Views with equally many nodes are one batched system; there are never more groups than views.
+        # Views with equal counts are one batched system; there are never more groups than views.
         for count in sorted(set(counts)):
             group = [view for view in range(views) if counts[view] == count]
             means, covariances = solve(count, group)
@@ -151,17 +193,20 @@ class GPPath(Path):
                 fitted[view] = (means[place], None if covariances is None else covariances[place])
 
         most = max(counts)
-        coefficients = torch.cat([_padded(c, most, dims=1) for c, _ in fitted])
-        stretch = 2 / torch.where(window > 0, window, 1.0)
-        slopes = chebyshev.differentiation(most).to(start.device) @ coefficients
-        slopes = slopes * repeat_views(stretch, views)[:, None, None]
-        coefficients = torch.cat([coefficients[:, :1] + mean, coefficients[:, 1:]], dim=1)
-        spreads = [_padded(spread, most, dims=2) for _, spread in fitted if spread is not None]
+        coefficients = torch.cat([_padded(c, most, -2 if panel is None else -3) for c, _ in fitted])
+        if panel is None:
+            panel = repeat_views(torch.where(window > 0, window, 1.0), views)
+            coefficients = coefficients[:, None]
+        slopes = chebyshev.differentiation(coefficients.shape[2]).to(start.device) @ coefficients
+        slopes = slopes * (2 / panel)[:, None, None, None]
+        coefficients = torch.cat([coefficients[:, :, :1] + mean, coefficients[:, :, 1:]], dim=2)
+        spreads = [_padded(_padded(spread, most, -1), most, -2) for _, spread in fitted if spread is not None]
         return cls(
             start=repeat_views(start, views),
             end=repeat_views(end, views),
             coefficients=coefficients.to(dtype),
             slopes=slopes.to(dtype),
+            panel=panel,
             covariance=torch.cat(spreads) if spreads else None,
         )
 
@@ -170,26 +215,34 @@ class GPPath(Path):
         """The coefficients of X."""
         return self.coefficients
 
-    def _features(self, t: Tensor) -> Tensor:
-        x = on_unit_window(t, self.start[:, None], self.end[:, None])
-        return chebyshev.features(x.to(self.dtype), self.coefficients.shape[1])
+    def _polynomials(self, t: Tensor, coefficients: Tensor) -> Tensor:
+        """What polynomials over the panels are at times inside the window."""
+        panels, nodes = coefficients.shape[1:3]
+        position = (t - self.start[:, None]) / self.panel[:, None]
+        if panels == 1:
+            return chebyshev.features((2 * position - 1).to(self.dtype), nodes) @ coefficients.squeeze(1)
+        place = position.detach().floor().clamp(0, panels - 1)
+        features = chebyshev.features(2 * (position - place) - 1, nodes).to(self.dtype)
+        first = torch.arange(self.rows, device=self.device)[:, None] * panels
+        chosen = coefficients.flatten(0, 1).index_select(0, (first + place.long()).flatten())
+        return (features[:, :, None] @ chosen.unflatten(0, place.shape)).squeeze(2)
 
     def _evaluate(self, t: Float64[Tensor, "rows moments"]) -> Float[Tensor, "rows moments channels"]:
-        return self._features(t) @ self.coefficients
+        return self._polynomials(t, self.coefficients)
 
     def _derivative(self, t: Float64[Tensor, "rows moments"], order: int) -> Float[Tensor, "rows moments channels"]:
         slopes = self.slopes
         if order > 1:
-            window = self.end - self.start
-            stretch = (2 / torch.where(window > 0, window, 1.0))[:, None, None]
-            again = torch.linalg.matrix_power(chebyshev.differentiation(slopes.shape[1]).to(self.device), order - 1)
-            slopes = (again @ slopes.double() * stretch ** (order - 1)).to(self.dtype)
-        return self._features(t) @ slopes
+            again = torch.linalg.matrix_power(chebyshev.differentiation(slopes.shape[2]).to(self.device), order - 1)
+            slopes = again @ slopes.double() * ((2 / self.panel) ** (order - 1))[:, None, None, None]
+        return self._polynomials(t, slopes.to(self.dtype))
 
     def slopes_at(self, shares: Float64[Tensor, "views moments"]) -> Float[Tensor, "rows moments channels"]:
         """X' at given shares of each row's own window: one product with features that all rows of a view share."""
-        features = chebyshev.features(2 * shares - 1, self.slopes.shape[1]).to(self.dtype)
-        slopes = self.slopes.unflatten(0, (shares.shape[0], -1))
+        if self.slopes.shape[1] > 1:
+            return super().slopes_at(shares)
+        features = chebyshev.features(2 * shares - 1, self.slopes.shape[2]).to(self.dtype)
+        slopes = self.slopes.squeeze(1).unflatten(0, (shares.shape[0], -1))
         return (features[:, None] @ slopes).flatten(0, 1)
 
     def variance(self, t: Any) -> Float64[Tensor, "rows *moments channels"]:
@@ -219,11 +272,17 @@ def _node_counts(nodes: int | Sequence[int] | None, bandwidth: Tensor, batch: Se
     return counts
 
 
-def _padded(coefficients: Tensor, count: int, dims: int) -> Tensor:
-    """Zeros for the Chebyshev polynomials that a view with fewer nodes does not have."""
-    own = coefficients.shape[-1] if dims == 2 else coefficients.shape[-2]
-    missing = count - own
-    if missing == 0:
-        return coefficients
-    pad = (0, missing, 0, missing) if dims == 2 else (0, 0, 0, missing)
-    return torch.nn.functional.pad(coefficients, pad)
+def _is_long(batch: SeriesBatch, counts: list[int]) -> bool:
+    """Whether panels are quicker, or take less memory, than a polynomial of so many nodes per view."""
+    return max(counts) > LONG_NODES or batch.times.shape[1] > LONG_SERIES
+
+
+def _extent(batch: SeriesBatch, bandwidth: Tensor) -> str:
+    longest = float((batch.end - batch.start).max())
+    return f"a bandwidth of {float(bandwidth.detach().min()):g} on a window of {longest:g}"
+
+
+def _padded(table: Tensor, count: int, dim: int) -> Tensor:
+    """Zeros for what a view with fewer nodes or panels does not have."""
+    missing = count - table.shape[dim]
+    return table if missing == 0 else torch.nn.functional.pad(table, (0, 0) * (-1 - dim) + (0, missing))

@@ -4,10 +4,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
-from jaxtyping import Bool, Float, Float64
+from jaxtyping import Bool, Float, Float64, Int
 from torch import Tensor
 
 from smoothcde.paths.base import Path, positive_per_view, repeat_views, view_weights
+from smoothcde.paths.kernel_reach import near_stamps
 from smoothcde.paths.kernels import kernel_named
 from smoothcde.paths.missing import previous_observed
 from smoothcde.paths.piecewise import inner_knots
@@ -31,6 +32,9 @@ class KernelPath(Path):
     there the path takes the nearest observation, and jumps half-way, a jump no CDE sees (its derivative is zero on both
     sides).
 
+    In long series, a moment looks at the observations only that are not too far from it to count (`kernel_reach.py`);
+    the Cauchy kernel, which forgets none, at all of them.
+
     Attributes:
         stamps: times of the observations.
         values: the observations, 0 where there is none.
@@ -40,6 +44,8 @@ class KernelPath(Path):
         landings: see `knots`.
         kernel: name of k.
         shared: all channels were observed at the same stamps, so that one softmax serves all.
+        near: where the stamps begin that count in each gap between stamps; None if all do.
+        near_count: how many of them to take.
     """
 
     stamps: Float64[Tensor, "rows length"]
@@ -50,6 +56,8 @@ class KernelPath(Path):
     landings: Float64[Tensor, "rows knots"]
     kernel: str = "gaussian"
     shared: bool = True
+    near: Int[Tensor, "rows gaps"] | None = None
+    near_count: int = 0
 
     @classmethod
     def fit(
@@ -77,7 +85,8 @@ class KernelPath(Path):
         seen = path.seen[:, :, :1] if shared else path.seen
         with torch.no_grad():
             landings = _landings(kernel, path.stamps, seen, path.log_weights, path.bandwidth, path.start, path.end)
-        return replace(path, landings=landings)
+            near, count = near_stamps(kernel, path.stamps, seen, path.log_weights, path.bandwidth) or (None, 0)
+        return replace(path, landings=landings, near=near, near_count=count)
 
     @classmethod
     def of(
@@ -136,9 +145,13 @@ class KernelPath(Path):
         return self.landings
 
     def _evaluate(self, t: Float64[Tensor, "rows moments"]) -> Float[Tensor, "rows moments channels"]:
+        if self.near is not None:
+            return self._around(t)._evaluate(t.reshape(-1, 1)).view(*t.shape, -1)
         return self._average(self._shares(self._distance(t), t))
 
     def _derivative(self, t: Float64[Tensor, "rows moments"], order: int) -> Float[Tensor, "rows moments channels"]:
+        if self.near is not None:
+            return self._around(t)._derivative(t.reshape(-1, 1), order).view(*t.shape, -1)
         if order > 1:
             return super()._derivative(t, order)
         u = self._distance(t)
@@ -152,6 +165,23 @@ class KernelPath(Path):
             return (shares * centred).to(self.dtype) @ self.values
         centred = slope[..., None] - (shares * slope[..., None]).sum(dim=2, keepdim=True)
         return self._average(shares * centred)
+
+    def _around(self, t: Tensor) -> "KernelPath":
+        """The paths of these moments, a row each, on the stamps that count there."""
+        assert self.near is not None
+        rows, length = self.stamps.shape
+        gap = torch.searchsorted(self.stamps.contiguous(), t.detach().contiguous(), right=True)
+        place = self.near.gather(1, gap)[:, :, None] + torch.arange(self.near_count, device=self.device)
+        row = torch.arange(rows, device=self.device)
+        index = (place + row[:, None, None] * length).flatten()
+        row = row.repeat_interleave(t.shape[1])
+        stamps, values, seen, log_weights = (
+            table.flatten(0, 1).index_select(0, index).unflatten(0, (len(row), self.near_count))
+            for table in (self.stamps, self.values, self.seen, self.log_weights)
+        )
+        start, end, landings, h = (x[row] for x in (self.start, self.end, self.landings[:, :0], self.bandwidth))
+        moved = {"stamps": stamps, "values": values, "seen": seen, "log_weights": log_weights, "bandwidth": h}
+        return replace(self, start=start, end=end, landings=landings, near=None, **moved)
 
     def _distance(self, t: Tensor) -> Float64[Tensor, "rows moments length"]:
         return (t[:, :, None] - self.stamps[:, None, :]) / self.bandwidth[:, None, None]

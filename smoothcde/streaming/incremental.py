@@ -6,6 +6,7 @@ from torch import Tensor
 
 from smoothcde.models import MultiViewCDE, NeuralCDE, SeriesModel
 from smoothcde.paths import GPPath
+from smoothcde.paths.gp import LONG_NODES
 from smoothcde.series import SeriesBatch
 from smoothcde.streaming.history import History
 from smoothcde.streaming.panels import Panels
@@ -96,5 +97,7 @@ class Incremental:
     def _many(self, batch: SeriesBatch) -> bool:
         if self.use_panels is not None:
             return self.use_panels
+        if max(self.counts) > LONG_NODES:  # such a path is not a single polynomial, and is quicker from its stamps
+            return False
         total = Panels.total_nodes(max(self.counts))
         return float(batch.lengths.double().mean()) > STAMPS_PER_NODE * total

@@ -48,6 +48,7 @@ PATHS = {
     "two kernel views": lambda batch: KernelPath.fit(batch, bandwidth=(0.3, 2.0), weights=recent(batch)),
     "gp": lambda batch: GPPath.fit(batch, bandwidth=0.8, noise=0.05),
     "two gp views": lambda batch: GPPath.fit(batch, bandwidth=(0.3, 2.0), noise=(0.1, 0.02), weights=recent(batch)),
+    "gp in panels": lambda batch: GPPath.fit(batch, bandwidth=(0.3, 2.0), noise=0.1, weights=recent(batch), nodes=101),
     "exact gp": lambda batch: ExactGPPath.fit(batch, bandwidth=0.8, noise=0.05),
     "log-signatures of depth 1": lambda batch: LogSignaturePath.fit(batch, depth=1, step=0.9),
     "log-signatures of depth 2": lambda batch: LogSignaturePath.fit(batch, depth=2, step=0.9, time_scale=4.0),

@@ -110,6 +110,12 @@ def test_smoothing_is_not_negative(batch, smoothing):
 
 
 def test_windows_in_another_unit_than_the_bandwidth_are_refused_before_they_take_all_memory():
-    batch = SeriesSet.from_arrays(np.ones((1, 1, 3)), [0.0, 3600.0, 72000.0]).batch()
-    with pytest.raises(ValueError, match=r"bandwidth of 1 on a window of 72000 needs .* nodes.*same unit of time"):
+    batch = SeriesSet.from_arrays(np.ones((1, 1, 3)), [0.0, 3600.0, 720000.0]).batch()
+    with pytest.raises(ValueError, match=r"bandwidth of 1 on a window of 720000 needs .* nodes.*same unit of time"):
         GPPath.fit(batch, 1.0, 0.01)
+
+
+def test_a_variance_on_a_long_window_is_refused_with_the_way_out(batch):
+    GPPath.fit(batch, 0.001, 0.1)
+    with pytest.raises(ValueError, match=r"a bandwidth of 0.001 on a window of 4 needs .* or fit without variance"):
+        GPPath.fit(batch, 0.001, 0.1, variance=True)
