@@ -11,7 +11,6 @@ from torch.nn.functional import cross_entropy
 from benchmarks.exact_mvc import Counts, ExactMVC
 from benchmarks.paper_stack import PaperMVC
 from benchmarks.settings import Work
-from benchmarks.torchode_stack import TorchodeMVC
 
 Gradients = dict[str, np.ndarray]
 
@@ -185,13 +184,19 @@ class DiffraxEntry:
         return Counts(needed, computed)
 
 
+def _torchode(work: Work) -> ExactEntry:
+    from benchmarks.torchode_stack import TorchodeMVC  # the page can be made where it is not installed
+
+    return ExactEntry(work, TorchodeMVC(work.setting, work.model))
+
+
 OURS, PAPER, DIFFRAX = "smoothcde", "paper's stack, backprop", "diffrax, joint steps"
 ENTRIES: dict[str, Callable[[Work], Entry]] = {
     OURS: OurEntry,
     "smoothcde, adjoint": lambda work: OurEntry(work, "adjoint"),
     PAPER: lambda work: ExactEntry(work, PaperMVC(work.setting, work.model)),
     "paper's stack, adjoint": lambda work: ExactEntry(work, PaperMVC(work.setting, work.model, "adjoint")),
-    "torchode": lambda work: ExactEntry(work, TorchodeMVC(work.setting, work.model)),
+    "torchode": _torchode,
     DIFFRAX: DiffraxEntry,
     "diffrax, joint steps, float64 Cholesky": lambda work: DiffraxEntry(work, double_gram=True),
     "diffrax, own steps (vmap)": lambda work: DiffraxEntry(work, "row"),

@@ -6,7 +6,6 @@ import re
 import pytest
 
 pytest.importorskip("torchdiffeq")
-pytest.importorskip("torchode", reason="the benchmarks' extra is not installed")
 
 from benchmarks import page, precision, record
 
