@@ -45,6 +45,9 @@ def report_page(store: Store) -> str:
             _verdicts(store),
             *(html for _, html in shown),
             '<p class="note">Each result file says with which versions it was made.</p>',
+            # A panel that was drawn before its neighbours were there has their width, too.
+            '<script>addEventListener("load", () => '
+            'document.querySelectorAll(".js-plotly-plot").forEach((panel) => Plotly.Plots.resize(panel)))</script>',
             "</body></html>",
         ]
     )
@@ -97,7 +100,7 @@ def _cell(cell: str | Cell, wrap: bool) -> str:
 def _figure(block: FigureBlock) -> str:
     panels: Sequence = panels_of(block)
     drawn = [
-        panel.to_html(full_html=False, include_plotlyjs=False, config={"displaylogo": False, "responsive": True})
+        panel.to_html(full_html=False, include_plotlyjs=False, config={"displayModeBar": False, "responsive": True})
         for panel in panels
     ]
     return f'<div class="panels">{"".join(f"<div>{html}</div>" for html in drawn)}</div>'

@@ -45,6 +45,13 @@ def test_the_best_of_the_others_is_what_counts(store):
     assert verdict(store, "more accurate than linear and cubic").verdict == "holds"
 
 
+def test_a_gap_smaller_than_what_seeds_differ_by_decides_nothing(store):
+    for seed, (ours, theirs) in enumerate([(0.95, 0.90), (0.85, 0.92), (0.93, 0.88)]):
+        store.add(Trial.of("UWaveGestureLibrary", "mvc-gp", seed), fake(ours), {})
+        store.add(Trial.of("UWaveGestureLibrary", "gp", seed), fake(theirs), {})
+    assert verdict(store, "more accurate than one GP path").verdict == "within the spread of the seeds"
+
+
 def test_noise_is_judged_by_growth_and_by_loss(store):
     store.add(Trial.of("UWaveGestureLibrary", "mvc-gp", measure="noise"), noisy(1.2, 0.05), {})
     store.add(Trial.of("UWaveGestureLibrary", "cubic", measure="noise"), noisy(8.0, 0.2), {})
