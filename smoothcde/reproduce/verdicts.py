@@ -217,6 +217,8 @@ def _forecasts(results: Results) -> _Found:
             for model in ("mvc-gp", "cubic", "gru")
         }
         known = {model: error for model, error in found.items() if error is not None}
+        if not known:
+            continue
         told = "time of day told" if changes["clock"] else "not told"
         texts.append(f"{changes['reading']} dropped, {told}: " + ", ".join(f"{m} {e:.3f}" for m, e in known.items()))
         cases.append(min(known, key=lambda model: known[model]) == "mvc-gp")

@@ -25,6 +25,8 @@ def fake(trial: Trial) -> dict:
         return {
             "levels": [{"level": x, "accuracy": 0.9 - x / 10, "joint_nfe": 100 + x, "row_nfe": 50} for x in (0.0, 0.7)]
         }
+    if trial.measure == "forecast":
+        return {"mse": 0.4, "mae": 0.3, "nfe": 20.0, "train_seconds": 50.0}
     if trial.measure == "memory":
         return {"parameters": 1000, "hidden": 4, "megabytes": 12.5}
     if trial.measure == "attention":
