@@ -130,6 +130,7 @@ def _listing(experiments, store: "Store") -> Table:
 def _in_short(result: dict) -> str:
     shown = {
         "accuracy": "accuracy {:.1%}",
+        "mse": "MSE {:.3f}",
         "joint_nfe": "NFE {:.0f}",
         "train_seconds": "{:.0f} s",
         "megabytes": "{:.0f} MB",
