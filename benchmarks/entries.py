@@ -1,5 +1,6 @@
 """Every contender on the same work: outputs, gradients, one training step, one inference pass, counts."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Protocol, runtime_checkable
@@ -39,7 +40,7 @@ class Entry(Protocol):
         ...
 
 
-class TorchEntry:
+class TorchEntry(ABC):
     """A torch model with its optimiser; subclasses say what a forward pass is."""
 
     def __init__(self, work: Work, model: torch.nn.Module):
@@ -49,9 +50,9 @@ class TorchEntry:
         self.targets = torch.as_tensor(work.labels)
         self.optimiser = torch.optim.Adam(model.parameters(), lr=0.0)
 
+    @abstractmethod
     def forward(self) -> torch.Tensor:
         """Logits."""
-        raise NotImplementedError
 
     def named_gradients(self) -> dict[str, torch.Tensor | None]:
         """Of the last backward pass."""

@@ -59,7 +59,7 @@ def reproduce(
         def tell(ended: Ended) -> None:
             teller.say(f"{ended.trial.name}: {ended.failure or _in_short(ended.result or {})}")
 
-        failures = run_trials(plan.chosen, store, work or results / "work", engine, workers, threads, tell)
+        failures = run_trials(plan.chosen, store, work or results / "checkpoints", engine, workers, threads, tell)
         for block in experiment.show(Found(store.found(trials))):
             _print(block, console)
         if failures:
