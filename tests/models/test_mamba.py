@@ -19,11 +19,11 @@ def test_the_sizes_are_the_papers():
 
 
 @torch.no_grad()
-def test_the_parallel_scan_is_the_sequential_one():
+def test_the_scan_is_the_sequential_one_of_mambapy():
     model, batch = small_model("mamba"), SERIES.batch(dtype=torch.float64)
-    parallel = model(batch)
+    scanned = model(batch)
     model.blocks.config.pscan = False
-    torch.testing.assert_close(model(batch), parallel, rtol=1e-9, atol=1e-9)
+    torch.testing.assert_close(model(batch), scanned, rtol=1e-9, atol=1e-9)
 
 
 def selective_scan(block, x):

@@ -1,0 +1,74 @@
+"""The recurrence at the heart of Mamba, walked stamp by stamp, with a backward of its own."""
+
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+
+def selective_scan(
+    inputs: Float[Tensor, "n length inner"],
+    gaps: Float[Tensor, "n length inner"],
+    rates: Float[Tensor, "inner state"],
+    write: Float[Tensor, "n length state"],
+    read: Float[Tensor, "n length state"],
+    skip: Float[Tensor, " inner"],
+) -> Float[Tensor, "n length inner"]:
+    """What a selective state space says at each stamp.
+
+    A channel's state follows `h = exp(gap * rates) * h + gap * input * write`; it says `read . h + skip * input`.
+
+    A parallel scan takes fewer steps, but each goes over every state of every stamp in memory. Here a stamp's states
+    stay in the processor's cache, and of all that the recurrence makes only the states are kept for the backward.
+    """
+    return _Scan.apply(gaps * inputs, gaps, rates, write, read) + skip * inputs
+
+
+class _Scan(torch.autograd.Function):
+    """Outputs `read . h` of all stamps; time comes first inside, so that a stamp is one block of memory."""
+
+    @staticmethod
+    def forward(ctx: Any, driven: Tensor, gaps: Tensor, rates: Tensor, write: Tensor, read: Tensor) -> Tensor:
+        driven, gaps, write, read = (part.transpose(0, 1).contiguous() for part in (driven, gaps, write, read))
+        states = driven.new_empty(*driven.shape, rates.shape[-1])
+        outputs = torch.empty_like(driven)
+        decay = torch.empty_like(states[0]) if len(states) else states
+        for now, state in enumerate(states):
+            torch.mul(driven[now, :, :, None], write[now, :, None, :], out=state)
+            if now:
+                _decay(gaps[now], rates, out=decay)
+                state.addcmul_(decay, states[now - 1])
+            torch.bmm(state, read[now, :, :, None], out=outputs[now, :, :, None])
+        ctx.save_for_backward(driven, gaps, rates, write, read, states)
+        return outputs.transpose(0, 1)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, outputs_grad: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+        driven, gaps, rates, write, read, states = ctx.saved_tensors
+        outputs_grad = outputs_grad.transpose(0, 1).contiguous()
+        driven_grad, gaps_grad, write_grad, read_grad = map(torch.empty_like, (driven, gaps, write, read))
+        gaps_grad[:1] = 0
+        state_grad, rates_grad = states.new_zeros(2, *states.shape[1:])
+        decay, moved = torch.empty_like(state_grad), torch.empty_like(state_grad)
+        for now in reversed(range(len(states))):
+            state_grad.addcmul_(outputs_grad[now, :, :, None], read[now, :, None, :])
+            torch.bmm(outputs_grad[now, :, None, :], states[now], out=read_grad[now, :, None, :])
+            torch.bmm(driven[now, :, None, :], state_grad, out=write_grad[now, :, None, :])
+            torch.bmm(state_grad, write[now, :, :, None], out=driven_grad[now, :, :, None])
+            if now:
+                state_grad.mul_(_decay(gaps[now], rates, out=decay))
+                torch.mul(state_grad, states[now - 1], out=moved)
+                rates_grad.addcmul_(moved, gaps[now, :, :, None])
+                torch.sum(moved.mul_(rates), -1, out=gaps_grad[now])
+        driven_grad, gaps_grad, write_grad, read_grad = (
+            part.transpose(0, 1) for part in (driven_grad, gaps_grad, write_grad, read_grad)
+        )
+        return driven_grad, gaps_grad, rates_grad.sum(0), write_grad, read_grad
+
+
+def _decay(gaps: Tensor, rates: Tensor, out: Tensor) -> Tensor:
+    """What is left of a state after a gap."""
+    return torch.mul(gaps[..., None], rates, out=out).exp_()
