@@ -132,8 +132,8 @@ def smoothing(report: dict[str, Any]) -> str:
         rows.append([name, *cells])
     headings = ("path", "parameters", "accuracy in training", "joint evaluations", "training step, joint")
     headings += ("evaluations per row", "training step, row")
-    head = f"{report['series']} series: {report['data']}, after {report['epochs']} epochs; "
-    head += f"medians of {report['rounds']} rounds."
+    head = f"{report['series']} series: {report['data']}, after {report['epochs']} epochs; training steps of "
+    head += f"{report['series of a step']} of them, medians of {report['rounds']} rounds."
     return head + "\n\n" + table_of(headings, rows)
 
 

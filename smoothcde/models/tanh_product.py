@@ -1,6 +1,6 @@
 """f(z) dX/dt of a tanh field as one node of the graph: what a solver calls thousands of times."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import torch
 from jaxtyping import Float
@@ -8,6 +8,9 @@ from torch import Tensor
 
 MANY_CHANNELS = 8
 """From here on a batched matrix product is faster than a sum of scaled slices; below, it is many times slower."""
+
+CACHED = 2**19
+"""Entries of field matrices that are worked on at a time: more would go to memory and come back for every operation."""
 
 
 def tanh_product(
@@ -19,7 +22,8 @@ def tanh_product(
     sizes: Sequence[int],
 ) -> Float[Tensor, "rows hidden"]:
     """sum_c tanh(W2 act(W1 z + b1) + b2)_c dx_c, with weights and biases per view and `sizes` rows of each view."""
-    return _TanhProduct.apply(z, dx, *inner, *outer, activation, tuple(sizes))  # type: ignore[return-value]
+    kept = torch.is_grad_enabled()
+    return _TanhProduct.apply(z, dx, *inner, *outer, activation, tuple(sizes), kept)  # type: ignore[return-value]
 
 
 def affine(
@@ -51,13 +55,17 @@ class _TanhProduct(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(ctx, z, dx, inner_weight, inner_bias, outer_weight, outer_bias, activation, sizes):
+    def forward(ctx, z, dx, inner_weight, inner_bias, outer_weight, outer_bias, activation, sizes, kept):
         if activation == "tanh":
             a = affine(z, inner_weight, inner_bias, sizes, scale=2.0).sigmoid_().mul_(2).sub_(1)
         else:
             a = affine(z, inner_weight, inner_bias, sizes).relu_()
-        s = affine(a, outer_weight, outer_bias, sizes, scale=2.0).sigmoid_().unflatten(1, (dx.shape[1], -1))
-        total = _contract(s, 2 * dx).sub_(dx.sum(dim=1, keepdim=True))
+        if len(a) * outer_weight.shape[2] <= CACHED:
+            s = affine(a, outer_weight, outer_bias, sizes, scale=2.0).sigmoid_().unflatten(1, (dx.shape[1], -1))
+            total = _contract(s, 2 * dx)
+        else:
+            total, s = _in_pieces(a, dx, outer_weight, outer_bias, sizes, kept)
+        total.sub_(dx.sum(dim=1, keepdim=True))
         ctx.save_for_backward(z, dx, inner_weight, inner_bias, outer_weight, outer_bias, a, s)
         ctx.activation, ctx.sizes = activation, sizes
         return total
@@ -70,16 +78,57 @@ class _TanhProduct(torch.autograd.Function):
             wanted = [x for x, needed in zip(inputs, ctx.needs_input_grad, strict=False) if needed]
             product = _plain(inputs, ctx.activation, ctx.sizes)
             found = iter(torch.autograd.grad(product, wanted, g, create_graph=True))
-            return *(next(found) if needed else None for needed in ctx.needs_input_grad[:6]), None, None
+            return *(next(found) if needed else None for needed in ctx.needs_input_grad[:6]), None, None, None
         z, dx, inner_weight, _, outer_weight, _ = inputs
-        to_z, to_dx = None, None
-        through = torch.ops.aten.sigmoid_backward(g[:, None, :] * (4 * dx)[:, :, None], s)
+        if s.numel() <= CACHED:
+            through = _through(g, dx, s)
+            to_a, to_outer_weight, to_outer_bias = _affine_backward(through.flatten(1), a, outer_weight, ctx.sizes)
+        else:
+            to_a, to_outer_weight, to_outer_bias = _backward_in_pieces(g, dx, a, s, outer_weight, ctx.sizes)
+        to_dx = None
         if ctx.needs_input_grad[1]:
-            to_dx = 2 * torch.linalg.vecdot(s, g[:, None, :]) - g.sum(dim=1, keepdim=True)
-        to_a, to_outer_weight, to_outer_bias = _affine_backward(through.flatten(1), a, outer_weight, ctx.sizes)
+            to_dx = 2 * torch.bmm(s, g[:, :, None])[:, :, 0] - g.sum(dim=1, keepdim=True)
         back = torch.ops.aten.tanh_backward if ctx.activation == "tanh" else _relu_backward
         to_z, to_inner_weight, to_inner_bias = _affine_backward(back(to_a, a), z, inner_weight, ctx.sizes)
-        return to_z, to_dx, to_inner_weight, to_inner_bias, to_outer_weight, to_outer_bias, None, None
+        return to_z, to_dx, to_inner_weight, to_inner_bias, to_outer_weight, to_outer_bias, None, None, None
+
+
+def _pieces(sizes: Sequence[int], width: int) -> Iterator[tuple[int, slice]]:
+    """Views and rows of each, so many at a time that their field matrices stay in the cache."""
+    most, begin = max(1, CACHED // width), 0
+    for view, size in enumerate(sizes):
+        for first in range(begin, begin + size, most):
+            yield view, slice(first, min(first + most, begin + size))
+        begin += size
+
+
+def _in_pieces(a: Tensor, dx: Tensor, weight: Tensor, bias: Tensor, sizes: Sequence[int], kept: bool):
+    """sum_c s_c 2 dx_c, and s of all rows if it is to be kept, else of some."""
+    pieces, width = list(_pieces(sizes, weight.shape[2])), weight.shape[2]
+    s = a.new_empty(len(a) if kept else max(part.stop - part.start for _, part in pieces), width)
+    total = a.new_empty(len(a), width // dx.shape[1])
+    for view, part in pieces:
+        block = s[part] if kept else s[: part.stop - part.start]
+        torch.addmm(bias[view], a[part], weight[view], beta=2, alpha=2, out=block).sigmoid_()
+        total[part] = _contract(block.unflatten(1, (dx.shape[1], -1)), 2 * dx[part])
+    return total, s.unflatten(1, (dx.shape[1], -1))
+
+
+def _through(g: Tensor, dx: Tensor, s: Tensor) -> Tensor:
+    """What a gradient of sum_c (2 s_c - 1) dx_c means to u, of which s is the sigmoid at 2 u."""
+    return torch.ops.aten.sigmoid_backward(g[:, None, :] * (4 * dx)[:, :, None], s)
+
+
+def _backward_in_pieces(g: Tensor, dx: Tensor, a: Tensor, s: Tensor, weight: Tensor, sizes: Sequence[int]):
+    """The outer layer's part of the backward pass."""
+    to_a, to_weight = torch.empty_like(a), torch.zeros_like(weight)
+    to_bias = weight.new_zeros(weight.shape[0], weight.shape[2])
+    for view, part in _pieces(sizes, weight.shape[2]):
+        through = _through(g[part], dx[part], s[part]).flatten(1)
+        torch.mm(through, weight[view].mT, out=to_a[part])
+        to_weight[view].addmm_(a[part].mT, through)
+        to_bias[view] += through.sum(dim=0)
+    return to_a, to_weight, to_bias
 
 
 def _contract(s: Tensor, dx: Tensor) -> Tensor:

@@ -96,7 +96,7 @@ def test_latency_and_smoothing_have_a_row_per_entry(tmp_path, monkeypatch):
     numbers = {"joint evaluations": 1208, "training step, joint": 3.0, "evaluations per row": 99.6}
     numbers |= {"training step, row": 12.0}
     line = numbers | {"parameters": 252680, "training accuracy": 0.5, "over mvc-gp": dict.fromkeys(numbers, 2.0)}
-    report = {"series": 7, "data": "D", "epochs": 2, "rounds": 3, "variants": {"linear": line}}
+    report = {"series": 7, "series of a step": 5, "data": "D", "epochs": 2, "rounds": 3, "variants": {"linear": line}}
     (tmp_path / "smoothing.json").write_text(json.dumps(report))
     made = page.rendered("<!-- table: smoothing -->\n<!-- end of table -->")
     assert "| linear | 252,680 | 50.0% | 1,208 (2.0 x) | 3.00 s (2.0 x) | 100 (2.0 x) | 12.0 s (2.0 x) |" in made

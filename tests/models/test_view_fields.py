@@ -5,7 +5,7 @@ import pytest
 import torch
 from torch import nn
 
-from smoothcde.models import TanhField
+from smoothcde.models import TanhField, tanh_product
 from smoothcde.models.fields import ViewLinear
 from smoothcde.solve import Rows
 
@@ -84,3 +84,37 @@ def test_first_and_second_derivatives_of_the_product_are_those_of_finite_differe
     z, dx = normal(6, 3).requires_grad_(), normal(6, 2, seed=1).requires_grad_()
     assert torch.autograd.gradcheck(lambda z, dx: field.product(z, dx, rows), (z, dx))
     assert torch.autograd.gradgradcheck(lambda z, dx: field.product(z, dx, rows), (z, dx), fast_mode=True)
+
+
+@pytest.mark.parametrize("channels", [2, 9])
+@pytest.mark.parametrize("activation", ["tanh", "relu"])
+def test_products_in_pieces_are_those_at_once(rows, activation, channels, monkeypatch):
+    field = TanhField(views=3, hidden=4, channels=channels, width=6, activation=activation).double()
+    z, dx = normal(len(rows.index), 4).requires_grad_(), normal(len(rows.index), channels, seed=1).requires_grad_()
+    inputs, weights = [z, dx, *field.parameters()], normal(len(rows.index), 4, seed=2)
+    results = []
+    for cached in (10**6, 4 * channels * 2, 1):  # all rows at once, two of them, one
+        monkeypatch.setattr(tanh_product, "CACHED", cached)
+        product = field.product(z, dx, rows)
+        with torch.no_grad():
+            torch.testing.assert_close(field.product(z, dx, rows), product)
+        results.append([product, *torch.autograd.grad((product * weights).sum(), inputs)])
+    torch.testing.assert_close(results[1], results[0])
+    torch.testing.assert_close(results[2], results[0])
+
+
+def test_without_gradients_no_more_than_a_piece_is_in_memory(monkeypatch):
+    monkeypatch.setattr(tanh_product, "CACHED", 4 * 9 * 2)
+    made, whole = [], tanh_product._in_pieces
+
+    def watched(*inputs):
+        total, s = whole(*inputs)
+        made.append(s.shape)
+        return total, s
+
+    monkeypatch.setattr(tanh_product, "_in_pieces", watched)
+    field = TanhField(views=3, hidden=4, channels=9, width=6).double()
+    with torch.no_grad():
+        field.product(normal(12, 4), normal(12, 9), ROWS["all"])
+    field.product(normal(12, 4), normal(12, 9), ROWS["all"])
+    assert made == [(2, 9, 4), (12, 9, 4)]
