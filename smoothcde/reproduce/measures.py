@@ -68,9 +68,9 @@ def memory(trial: Trial, work: Path) -> dict[str, Any]:
     """Parameters, and the peak memory of a training step in a fresh process."""
     setting = setting_of(trial)
     shape = SHAPES[trial.data]
+    sizes = trial.model, reference_of(trial.data), shape.channels, shape.classes, float(shape.length)
     with torch.device("meta"):
-        sized = setting.build(trial.model, reference_of(trial.data), shape.channels, shape.classes, float(shape.length))
-    hidden = int(sized.hidden)  # type: ignore[arg-type]
+        hidden, sized = setting.hidden_of(*sizes), setting.build(*sizes)
     peak = peak_memory(trial.data, trial.model, hidden, setting.batch_size)
     return {"parameters": parameter_count(sized), "hidden": hidden, "megabytes": peak}
 

@@ -77,11 +77,15 @@ class Setting:
 
     def build(self, name: str, reference: "Setting", channels: int, classes: int, time_scale: float) -> SeriesModel:
         """The model: of its own hidden size, or as large as the reference mvc-gp."""
-        hidden = self.hidden
-        if hidden is None:
-            target = parameter_count(reference._sized("mvc-gp", 128, channels, classes, time_scale))
-            hidden = matching_hidden(lambda h: self._sized(name, h, channels, classes, time_scale), target)
+        hidden = self.hidden_of(name, reference, channels, classes, time_scale)
         return self._sized(name, hidden, channels, classes, time_scale)
+
+    def hidden_of(self, name: str, reference: "Setting", channels: int, classes: int, time_scale: float) -> int:
+        """The hidden size of the model that `build` makes."""
+        if self.hidden is not None:
+            return self.hidden
+        target = parameter_count(reference._sized("mvc-gp", 128, channels, classes, time_scale))
+        return matching_hidden(lambda h: self._sized(name, h, channels, classes, time_scale), target)
 
     def _sized(self, name: str, hidden: int, channels: int, classes: int, time_scale: float) -> SeriesModel:
         settings: dict[str, Any] = {} if name in ("gru", "gru-d", "mamba") else {"width": self.width}

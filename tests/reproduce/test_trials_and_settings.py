@@ -1,6 +1,7 @@
 """Trials have names of their own; settings are the paper's."""
 
 import os
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ import torch
 from small_trials import small
 
 from smoothcde.models import parameter_count
+from smoothcde.reproduce import measures
 from smoothcde.reproduce.catalogue import EXPERIMENTS, experiment_of
 from smoothcde.reproduce.protocol import Task
 from smoothcde.reproduce.published import MAIN, SIZES
@@ -121,3 +123,13 @@ class TestTheProtocol:
         task = Task.of("UWaveGestureLibrary", setting_of(Trial.of("UWaveGestureLibrary", "gp")), seed=0)
         assert [len(part.series) for part in (task.train, task.validation, task.test)] == [264, 88, 88]
         assert task.time_scale == 315.0
+
+
+@pytest.mark.parametrize("trial", sorted(experiment_of("memory").trials(), key=lambda t: t.name), ids=lambda t: t.name)
+def test_memory_is_measured_at_the_size_the_trial_has(trial, monkeypatch):
+    weighed = []
+    monkeypatch.setattr(measures, "peak_memory", lambda *what: weighed.append(what) or 1.0)
+    found = measures.memory(trial, Path("unused"))
+    assert weighed == [(trial.data, trial.model, found["hidden"], setting_of(trial).batch_size)]
+    aim = measures.memory(Trial.of(trial.data, "mvc-gp", measure="memory"), Path("unused"))["parameters"]
+    assert trial.model == "mvc-kernel" or abs(found["parameters"] / aim - 1) < 0.02
