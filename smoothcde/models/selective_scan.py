@@ -21,32 +21,36 @@ def selective_scan(
     A channel's state follows `h = exp(gap * rates) * h + gap * input * write`; it says `read . h + skip * input`.
 
     A parallel scan takes fewer steps, but each goes over every state of every stamp in memory. Here a stamp's states
-    stay in the processor's cache, and of all that the recurrence makes only the states are kept for the backward.
+    stay in the processor's cache, and of all that the recurrence makes only the states are kept for the backward; if
+    there is to be none, only the last two of them.
     """
-    return _Scan.apply(gaps * inputs, gaps, rates, write, read) + skip * inputs
+    return _Scan.apply(gaps * inputs, gaps, rates, write, read, torch.is_grad_enabled()) + skip * inputs
 
 
 class _Scan(torch.autograd.Function):
     """Outputs `read . h` of all stamps; time comes first inside, so that a stamp is one block of memory."""
 
     @staticmethod
-    def forward(ctx: Any, driven: Tensor, gaps: Tensor, rates: Tensor, write: Tensor, read: Tensor) -> Tensor:
+    def forward(
+        ctx: Any, driven: Tensor, gaps: Tensor, rates: Tensor, write: Tensor, read: Tensor, kept: bool
+    ) -> Tensor:
         driven, gaps, write, read = (part.transpose(0, 1).contiguous() for part in (driven, gaps, write, read))
-        states = driven.new_empty(*driven.shape, rates.shape[-1])
-        outputs = torch.empty_like(driven)
-        decay = torch.empty_like(states[0]) if len(states) else states
-        for now, state in enumerate(states):
+        outputs, length = torch.empty_like(driven), len(driven)
+        states = driven.new_empty(length if kept else 2, *driven.shape[1:], rates.shape[-1])
+        decay = states.new_empty(states.shape[1:])
+        for now in range(length):
+            state = states[now % len(states)]
             torch.mul(driven[now, :, :, None], write[now, :, None, :], out=state)
             if now:
                 _decay(gaps[now], rates, out=decay)
-                state.addcmul_(decay, states[now - 1])
+                state.addcmul_(decay, states[(now - 1) % len(states)])
             torch.bmm(state, read[now, :, :, None], out=outputs[now, :, :, None])
         ctx.save_for_backward(driven, gaps, rates, write, read, states)
         return outputs.transpose(0, 1)
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, outputs_grad: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+    def backward(ctx: Any, outputs_grad: Tensor) -> tuple[Tensor | None, ...]:
         driven, gaps, rates, write, read, states = ctx.saved_tensors
         outputs_grad = outputs_grad.transpose(0, 1).contiguous()
         driven_grad, gaps_grad, write_grad, read_grad = map(torch.empty_like, (driven, gaps, write, read))
@@ -66,7 +70,7 @@ class _Scan(torch.autograd.Function):
         driven_grad, gaps_grad, write_grad, read_grad = (
             part.transpose(0, 1) for part in (driven_grad, gaps_grad, write_grad, read_grad)
         )
-        return driven_grad, gaps_grad, rates_grad.sum(0), write_grad, read_grad
+        return driven_grad, gaps_grad, rates_grad.sum(0), write_grad, read_grad, None
 
 
 def _decay(gaps: Tensor, rates: Tensor, out: Tensor) -> Tensor:

@@ -104,7 +104,8 @@ def _pieces(sizes: Sequence[int], width: int) -> Iterator[tuple[int, slice]]:
 
 def _in_pieces(a: Tensor, dx: Tensor, weight: Tensor, bias: Tensor, sizes: Sequence[int], kept: bool):
     """sum_c s_c 2 dx_c, and s of all rows if it is to be kept, else of some."""
-    pieces, width = list(_pieces(sizes, weight.shape[2])), weight.shape[2]
+    width = weight.shape[2]
+    pieces = list(_pieces(sizes, width))
     s = a.new_empty(len(a) if kept else max(part.stop - part.start for _, part in pieces), width)
     total = a.new_empty(len(a), width // dx.shape[1])
     for view, part in pieces:

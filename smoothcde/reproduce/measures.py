@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -70,7 +71,8 @@ def memory(trial: Trial, work: Path) -> dict[str, Any]:
     shape = SHAPES[trial.data]
     sizes = trial.model, reference_of(trial.data), shape.channels, shape.classes, float(shape.length)
     with torch.device("meta"):
-        hidden, sized = setting.hidden_of(*sizes), setting.build(*sizes)
+        hidden = setting.hidden_of(*sizes)
+        sized = replace(setting, hidden=hidden).build(*sizes)
     peak = peak_memory(trial.data, trial.model, hidden, setting.batch_size)
     return {"parameters": parameter_count(sized), "hidden": hidden, "megabytes": peak}
 
