@@ -26,7 +26,7 @@ WRONG = {
     "no such file": (FAILED, FIT, {}, "there is no file 't.csv'; check its name and folder"),
     "empty file": (FAILED, FIT, {"t.csv": ""}, "'t.csv' is empty; give a CSV"),
     "no rows": (FAILED, FIT, {"t.csv": "id,time,x,outcome\n"}, "'t.csv' has a header but no rows"),
-    "no CSV": (FAILED, FIT, {"t.csv": b"\x89PNG\x00\xff\xfe\x01"}, "'t.csv' is not text in UTF-8, so no CSV"),
+    "no CSV": (FAILED, FIT, {"t.csv": b"\x89PNG\x00\xff\xfe\x01"}, "'t.csv' is not text in UTF-8; save it as CSV"),
     "no header": (FAILED, FIT, {"t.csv": "1,2,3\n4,5,6\n"}, "the first row of 't.csv' holds only numbers"),
     "ragged": (
         FAILED,

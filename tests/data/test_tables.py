@@ -63,6 +63,18 @@ def test_separators_are_recognised(tmp_path, separator):
     assert read_table(file)["hr"].notna().sum() == 2
 
 
+def test_decimal_commas_where_semicolons_separate(tmp_path):
+    file = tmp_path / "t.csv"
+    file.write_text("id;time;x;y;note\na;0,5;-1,25;3;1,5 or so\na;1;;,5;2\nb;1e1;2,;1,5e-1;none\n")
+    frame = read_table(file, text=["id"])
+    np.testing.assert_array_equal(frame["time"], [0.5, 1, 10])
+    np.testing.assert_array_equal(frame["x"], [-1.25, np.nan, 2])
+    np.testing.assert_array_equal(frame["y"], [3, 0.5, 0.15])
+    assert frame["note"].iloc[0] == "1,5 or so"  # no number, so the column stays as it is written
+    file.write_text("id\tx\na\t1,250\n")  # a thousand and more, or a little over one? nobody knows
+    assert read_table(file)["x"].tolist() == ["1,250"]
+
+
 def test_spaces_a_byte_order_mark_and_row_numbers_do_no_harm(tmp_path):
     file = tmp_path / "t.csv"
     file.write_bytes(b"\xef\xbb\xbf, id, time, hr\n0, a, 1, 2\n")
@@ -94,8 +106,8 @@ FILES = {
     "empty.csv": (b"", "'.*empty.csv' is empty; give a CSV"),
     "blank.csv": (b"\n\n", "'.*blank.csv' is empty; give a CSV"),
     "rows.csv": (b"id,time\n", "'.*rows.csv' has a header but no rows"),
-    "picture.csv": (b"\x89PNG\r\n\x1a\n\x00\x00\xff\xfe", "'.*picture.csv' is not text in UTF-8, so no CSV"),
-    "latin.csv": ("id,größe\na,1\n".encode("latin-1"), "'.*latin.csv' is not text in UTF-8, so no CSV"),
+    "picture.csv": (b"\x89PNG\r\n\x1a\n\x00\x00\xff\xfe", "'.*picture.csv' is not text in UTF-8; save it"),
+    "latin.csv": ("id,größe\na,1\n".encode("latin-1"), "'.*latin.csv' is not text in UTF-8; save it as CSV in UTF-8"),
     "ragged.csv": (
         b"id,time\na,1\na,2,3\n",
         "line 3 has 3 fields where the header has 2; quote fields that hold ','",

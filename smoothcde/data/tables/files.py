@@ -18,6 +18,8 @@ NOT_OBSERVED = ("", "NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "NAN", "No
 """What an empty cell of numbers may be written as. Names (ids, variables, classes) are only empty when they are."""
 
 PARQUET = (".parquet", ".pq")
+_DECIMAL_COMMA = r"[-+]?(\d+,?\d*|,\d+)([eE][-+]?\d+)?"
+_NO_TEXT = "is not text in UTF-8; save it as CSV in UTF-8, or give a Parquet file"
 _FORMATS = "give a CSV (.csv, .tsv, also .gz) or a Parquet file"
 
 
@@ -34,8 +36,8 @@ def read_header(file: str | Path) -> list[str]:
 def read_table(file: str | Path, *, text: Collection[str] = (), columns: Collection[str] | None = None) -> pd.DataFrame:
     """A CSV or Parquet file as a table.
 
-    Separators `,` `;` tab and `|` are recognised by the header. A column without a name (the row numbers that pandas
-    writes) is left out.
+    Separators `,` `;` tab and `|` are recognised by the header; with `;`, as many countries' spreadsheets write, numbers
+    may have a decimal comma. A column without a name (the row numbers that pandas writes) is left out.
 
     Args:
         file: CSV or Parquet, told by its name.
@@ -113,10 +115,10 @@ def _csv_header(path: Path) -> tuple[list[str], str]:
     except pd.errors.EmptyDataError as error:
         raise TableError(f"'{path}' is empty; {_FORMATS}") from error
     except (UnicodeDecodeError, pd.errors.ParserError, OSError, ValueError, EOFError) as error:
-        raise TableError(f"'{path}' is not text in UTF-8, so no CSV; {_FORMATS}") from error
+        raise TableError(f"'{path}' {_NO_TEXT}") from error
     line = str(line)
     if any(ord(letter) < 32 and letter != "\t" for letter in line):
-        raise TableError(f"'{path}' is not text in UTF-8, so no CSV; {_FORMATS}")
+        raise TableError(f"'{path}' {_NO_TEXT}")
     separator = max(",;\t|", key=line.count)
     options: dict[str, Any] = {"sep": separator, "skipinitialspace": True, "encoding": "utf-8-sig"}
     header = pd.read_csv(path, header=None, nrows=1, dtype=str, keep_default_na=False, **options)
@@ -158,8 +160,22 @@ def _read_csv(path: Path, text: Collection[str], columns: Collection[str] | None
     except pd.errors.ParserWarning as error:
         raise TableError(irregular + "its rows have more fields than the header" + remedy) from error
     except UnicodeDecodeError as error:
-        raise TableError(f"'{path}' is not text in UTF-8, so no CSV; {_FORMATS}") from error
-    return frame.loc[:, wanted]
+        raise TableError(f"'{path}' {_NO_TEXT}") from error
+    frame = frame.loc[:, wanted]
+    if separator == ";":
+        for name in (name for name in wanted if name not in text):
+            frame[name] = _with_decimal_points(column_of(frame, name))
+    return frame
+
+
+def _with_decimal_points(column: pd.Series) -> pd.Series:
+    """A column of nothing but numbers with decimal commas as numbers; any other as it is."""
+    if pd.api.types.is_numeric_dtype(column):
+        return column
+    told = column.dropna().astype(str).str.strip()
+    if not told.str.fullmatch(_DECIMAL_COMMA).all():
+        return column
+    return pd.to_numeric(told.str.replace(",", ".")).reindex(column.index)
 
 
 def _parquet_header(path: Path) -> list[str]:
