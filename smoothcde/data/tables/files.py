@@ -36,7 +36,7 @@ def read_header(file: str | Path) -> list[str]:
 def read_table(file: str | Path, *, text: Collection[str] = (), columns: Collection[str] | None = None) -> pd.DataFrame:
     """A CSV or Parquet file as a table.
 
-    Separators `,` `;` tab and `|` are recognised by the header; with `;`, as many countries' spreadsheets write, numbers
+    Separators `,` `;` tab and `|` are recognised by the header; with `;`, as spreadsheets of many lands write, numbers
     may have a decimal comma. A column without a name (the row numbers that pandas writes) is left out.
 
     Args:
