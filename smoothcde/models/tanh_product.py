@@ -22,8 +22,9 @@ def tanh_product(
     sizes: Sequence[int],
 ) -> Float[Tensor, "rows hidden"]:
     """sum_c tanh(W2 act(W1 z + b1) + b2)_c dx_c, with weights and biases per view and `sizes` rows of each view."""
-    kept = torch.is_grad_enabled()
-    return _TanhProduct.apply(z, dx, *inner, *outer, activation, tuple(sizes), kept)  # type: ignore[return-value]
+    if not torch.is_grad_enabled():  # for single series, a node of the graph is a tenth of the time
+        return _evaluate(z, dx, *inner, *outer, activation, sizes, kept=False)[0]
+    return _TanhProduct.apply(z, dx, *inner, *outer, activation, tuple(sizes))  # type: ignore[return-value]
 
 
 def affine(
@@ -47,25 +48,12 @@ def affine(
 
 
 class _TanhProduct(torch.autograd.Function):
-    """All of a field's evaluation, keeping for the backward pass only z, the activations, and s.
-
-    Both tanh are taken as tanh(u) = 2 s - 1 with s = sigmoid(2 u): on a CPU torch's sigmoid takes a third of the time
-    of its tanh, and the factor 2 is free inside the matrix product. The error is one rounding of 1, however small
-    tanh(u) is.
-    """
+    """All of a field's evaluation, keeping for the backward pass only z, the activations, and s."""
 
     @staticmethod
-    def forward(ctx, z, dx, inner_weight, inner_bias, outer_weight, outer_bias, activation, sizes, kept):
-        if activation == "tanh":
-            a = affine(z, inner_weight, inner_bias, sizes, scale=2.0).sigmoid_().mul_(2).sub_(1)
-        else:
-            a = affine(z, inner_weight, inner_bias, sizes).relu_()
-        if len(a) * outer_weight.shape[2] <= CACHED:
-            s = affine(a, outer_weight, outer_bias, sizes, scale=2.0).sigmoid_().unflatten(1, (dx.shape[1], -1))
-            total = _contract(s, 2 * dx)
-        else:
-            total, s = _in_pieces(a, dx, outer_weight, outer_bias, sizes, kept)
-        total.sub_(dx.sum(dim=1, keepdim=True))
+    def forward(ctx, z, dx, inner_weight, inner_bias, outer_weight, outer_bias, activation, sizes):
+        weights = inner_weight, inner_bias, outer_weight, outer_bias
+        total, a, s = _evaluate(z, dx, *weights, activation, sizes, kept=True)
         ctx.save_for_backward(z, dx, inner_weight, inner_bias, outer_weight, outer_bias, a, s)
         ctx.activation, ctx.sizes = activation, sizes
         return total
@@ -78,7 +66,7 @@ class _TanhProduct(torch.autograd.Function):
             wanted = [x for x, needed in zip(inputs, ctx.needs_input_grad, strict=False) if needed]
             product = _plain(inputs, ctx.activation, ctx.sizes)
             found = iter(torch.autograd.grad(product, wanted, g, create_graph=True))
-            return *(next(found) if needed else None for needed in ctx.needs_input_grad[:6]), None, None, None
+            return *(next(found) if needed else None for needed in ctx.needs_input_grad[:6]), None, None
         z, dx, inner_weight, _, outer_weight, _ = inputs
         if s.numel() <= CACHED:
             through = _through(g, dx, s)
@@ -90,7 +78,26 @@ class _TanhProduct(torch.autograd.Function):
             to_dx = 2 * torch.bmm(s, g[:, :, None])[:, :, 0] - g.sum(dim=1, keepdim=True)
         back = torch.ops.aten.tanh_backward if ctx.activation == "tanh" else _relu_backward
         to_z, to_inner_weight, to_inner_bias = _affine_backward(back(to_a, a), z, inner_weight, ctx.sizes)
-        return to_z, to_dx, to_inner_weight, to_inner_bias, to_outer_weight, to_outer_bias, None, None, None
+        return to_z, to_dx, to_inner_weight, to_inner_bias, to_outer_weight, to_outer_bias, None, None
+
+
+def _evaluate(z, dx, inner_weight, inner_bias, outer_weight, outer_bias, activation, sizes, kept: bool):
+    """The product, the inner activations, and s, of all rows if it is to be kept.
+
+    Both tanh are taken as tanh(u) = 2 s - 1 with s = sigmoid(2 u): on a CPU torch's sigmoid takes a third of the time
+    of its tanh, and the factor 2 is free inside the matrix product. The error is one rounding of 1, however small
+    tanh(u) is.
+    """
+    if activation == "tanh":
+        a = affine(z, inner_weight, inner_bias, sizes, scale=2.0).sigmoid_().mul_(2).sub_(1)
+    else:
+        a = affine(z, inner_weight, inner_bias, sizes).relu_()
+    if len(a) * outer_weight.shape[2] <= CACHED:
+        s = affine(a, outer_weight, outer_bias, sizes, scale=2.0).sigmoid_().unflatten(1, (dx.shape[1], -1))
+        total = _contract(s, 2 * dx)
+    else:
+        total, s = _in_pieces(a, dx, outer_weight, outer_bias, sizes, kept)
+    return total.sub_(dx.sum(dim=1, keepdim=True)), a, s
 
 
 def _pieces(sizes: Sequence[int], width: int) -> Iterator[tuple[int, slice]]:

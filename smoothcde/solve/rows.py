@@ -1,6 +1,7 @@
 """Which (series, view) pairs are being integrated."""
 
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
@@ -28,7 +29,7 @@ class Rows:
             raise ValueError(f"{rows} rows cannot be {views} views of equally many series; rows must be views * series")
         return cls(rows // views, views, np.arange(rows))
 
-    @property
+    @cached_property
     def sizes(self) -> tuple[int, ...]:
         """Rows present of each view: the lengths of the contiguous slices that a batch is made of."""
         if len(self.index) == self.samples * self.views:
@@ -54,7 +55,7 @@ class ViewRows(Rows):
     first: int = 0
     last: int = 1
 
-    @property
+    @cached_property
     def sizes(self) -> tuple[int, ...]:
         """All series for each view present, none for the others."""
         return tuple(self.samples if self.first <= view < self.last else 0 for view in range(self.views))

@@ -36,9 +36,12 @@ def _combine(z: Tensor, h: Tensor, coefficients: tuple[float, ...], slopes) -> T
     return z.clone() if total is None else torch.addcmul(z, h, total)
 
 
-def combine(z: Tensor, h: Float[Tensor, "rows 1"], coefficients, slopes) -> Tensor:
+def combine(z: Tensor, h: Float[Tensor, "rows 1"], coefficients: np.ndarray, slopes) -> Tensor:
     """z + h sum_j c_j k_j. Step sizes are not differentiated."""
-    return _Combine.apply(z, h, tuple(float(c) for c in coefficients), *slopes)
+    numbers = tuple(coefficients.tolist())
+    if not torch.is_grad_enabled():
+        return _combine(z, h, numbers, slopes)
+    return _Combine.apply(z, h, numbers, *slopes)
 
 
 class Dense(NamedTuple):
