@@ -14,6 +14,8 @@ from smoothcde.training import CrossEntropy, TrainingRecord, train
 
 MOST_NUMBERS = 400e6
 """Intermediate results that a micro-batch may leave for the backward pass: 1.6 gigabytes in single precision."""
+MOST_STAMPS = 40_000
+"""Stamps whose solves an ODE-RNN's micro-batch may leave: about 6 gigabytes."""
 SMOOTH = ("kernel", "gp", "mv-kernel", "mv-gp", "mvc-kernel", "mvc-gp")
 
 
@@ -55,16 +57,19 @@ def untrained(trial: Trial, task: Task) -> SeriesModel:
 
 
 def micro_batch_of(name: str, model: SeriesModel, setting: Setting, length: float) -> int | None:
-    """Series to work on at a time: exact paths take so many steps that a whole batch would not fit into memory.
+    """Series to work on at a time; None for all. Exact paths take so many steps that a batch would not fit into memory.
 
     In row mode nobody's result depends on the others in the batch, so this changes rounding and nothing else.
     """
     if name == "mamba":
         return 32  # the states of a stamp stay in the cache
-    if not isinstance(model, CDEModel):
+    if name == "ode-rnn":
+        most = int(MOST_STAMPS / length)
+    elif isinstance(model, CDEModel):
+        evaluations = 150 if name in SMOOTH else 8 * length
+        field = model.field
+        kept = field.hidden * (field.channels + 4) * len(setting.bandwidths if name.startswith("mv") else (1,))
+        most = int(MOST_NUMBERS / (kept * evaluations))
+    else:
         return None
-    evaluations = 150 if name in SMOOTH else 8 * length
-    field = model.field
-    kept = field.hidden * (field.channels + 4) * len(setting.bandwidths if name.startswith("mv") else (1,))
-    most = int(MOST_NUMBERS / (kept * evaluations))
     return None if most >= setting.batch_size else max(16, most)

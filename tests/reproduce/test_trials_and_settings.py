@@ -11,6 +11,7 @@ from small_trials import small
 from smoothcde.models import parameter_count
 from smoothcde.reproduce import measures
 from smoothcde.reproduce.catalogue import EXPERIMENTS, experiment_of
+from smoothcde.reproduce.fitting import micro_batch_of
 from smoothcde.reproduce.protocol import Task
 from smoothcde.reproduce.published import MAIN, SIZES
 from smoothcde.reproduce.settings import PAPER_DATA, reference_of, setting_of
@@ -133,3 +134,22 @@ def test_memory_is_measured_at_the_size_the_trial_has(trial, monkeypatch):
     assert weighed == [(trial.data, trial.model, found["hidden"], setting_of(trial).batch_size)]
     aim = measures.memory(Trial.of(trial.data, "mvc-gp", measure="memory"), Path("unused"))["parameters"]
     assert trial.model == "mvc-kernel" or abs(found["parameters"] / aim - 1) < 0.02
+
+
+@pytest.mark.parametrize(
+    ("model", "data", "fits"),
+    [
+        ("mvc-gp", "UWaveGestureLibrary", True),
+        ("gru-d", "SpokenArabicDigits", True),
+        ("linear", "SpokenArabicDigits", False),  # about 50 gigabytes
+        ("ode-rnn", "CharacterTrajectories", True),
+        ("ode-rnn", "SpokenArabicDigits", False),  # about 20 gigabytes
+    ],
+)
+def test_what_would_not_fit_into_memory_is_trained_in_parts(model, data, fits):
+    setting = setting_of(Trial.of(data, model))
+    channels, classes, length = SHAPES[data]
+    with torch.device("meta"):
+        built = setting.build(model, reference_of(data), channels, classes, float(length))
+    part = micro_batch_of(model, built, setting, float(length))
+    assert part is None if fits else part is not None and 16 <= part < setting.batch_size
