@@ -78,11 +78,13 @@ def _entry(data: KnownData) -> dict[str, object]:
 
 def _listed(console: Console) -> None:
     for data in KNOWN.values():
-        console.print(f"[bold]{data.name}[/]: {data.about}")
+        console.print(f"[bold]{data.name}[/]: {data.about}", markup=True)
         if (folder := data.folder) is not None:
-            console.print(f"  [green]present[/] in {folder}", soft_wrap=True)
+            console.print("  [green]present[/] in", end=" ", markup=True)
+            console.print(f"{folder}", soft_wrap=True)
             continue
-        console.print(f"  [yellow]absent[/] from {' or '.join(map(str, data.places))}", soft_wrap=True)
+        console.print("  [yellow]absent[/] from", end=" ", markup=True)
+        console.print(" or ".join(map(str, data.places)), soft_wrap=True)
         console.print(f"  smoothcde datasets {data.name} --download", soft_wrap=True)
         console.print(f"  or {data.by_hand()}", soft_wrap=True)
 

@@ -9,9 +9,9 @@ from rich.console import Console
 from rich.table import Table as RichTable
 
 from smoothcde.cli.predict import End, Model, Start, Static, Table
-from smoothcde.cli.remembered import Remembered, answers_of, matched, read_labels
+from smoothcde.cli.remembered import Remembered, answers_of, labels_of, matched, read_labels
 from smoothcde.cli.telling import AsJson, save_text, telling
-from smoothcde.data.tables import TableError, targets_by_series
+from smoothcde.data.tables import targets_by_series
 from smoothcde.estimators import Predictor
 from smoothcde.evaluation import (
     ClassificationReport,
@@ -20,7 +20,6 @@ from smoothcde.evaluation import (
     evaluate_classification,
     evaluate_regression,
 )
-from smoothcde.series.problems import listed
 
 MOST_SHOWN = 12
 """Classes up to which the confusion fits a terminal."""
@@ -58,21 +57,17 @@ def evaluate(
             truth = read_labels(labels, id, remembered.targets)
         names, truth = matched(frame, truth, id, teller, keep_empty=True)
         series = remembered.series(frame, static, teller, names)
-        true = answers_of(truth, predictor.task)
         report: ClassificationReport | RegressionReport
         if predictor.labels is not None:
             known = predictor.labels.tolist()
-            if unknown := sorted({str(label) for label in np.asarray(true).tolist() if label not in known}):
-                raise TableError(
-                    f"target {remembered.targets[0]!r} holds {listed(unknown)}, which the model does not know; "
-                    f"it was trained on {listed(known, most=12)}"
-                )
+            true = labels_of(truth, known)
             report = evaluate_classification(
-                np.asarray(true).tolist(), predictor.probabilities(series), known, resamples=resamples, seed=seed
+                true, predictor.probabilities(series), known, resamples=resamples, seed=seed
             )
         else:
+            values = np.asarray(answers_of(truth, predictor.task))
             report = evaluate_regression(
-                np.asarray(true), predictor.predict(series), remembered.targets, resamples=resamples, seed=seed
+                values, predictor.predict(series), remembered.targets, resamples=resamples, seed=seed
             )
         document = {"model": str(model), "task": predictor.task, **report.as_dict()}
         if out is not None:

@@ -1,7 +1,7 @@
 """`smoothcde fit`: from a table to a model directory."""
 
 import os
-import shutil
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -26,7 +26,7 @@ from smoothcde.cli.options import (
     looks_tidy,
     option,
 )
-from smoothcde.cli.remembered import Remembered, answers_of, matched, read_labels, read_static
+from smoothcde.cli.remembered import Remembered, answers_of, labels_of, matched, read_labels, read_static
 from smoothcde.cli.telling import AsJson, Teller, choice, telling
 from smoothcde.data.tables import (
     TASKS,
@@ -45,7 +45,10 @@ from smoothcde.estimators import CDEClassifier, CDERegressor
 from smoothcde.models import MODELS
 from smoothcde.series.duplicates import POLICIES
 from smoothcde.series.problems import listed
+from smoothcde.storage import refuse_strangers
 from smoothcde.training import RECIPES
+from smoothcde.training.checkpoint import FILE as CHECKPOINT
+from smoothcde.training.logs import METRICS
 
 _TARGET = "What to predict"
 
@@ -118,7 +121,16 @@ def fit(
             raise typer.BadParameter(f"'{out}' is there already; choose another --out, or add --overwrite")
         if not (out / "manifest.json").exists():
             raise typer.BadParameter(f"'{out}' is there already and is no model; choose another --out")
+    training, kept = out.with_name(out.name + ".training"), out.with_name(out.name + ".metrics.csv")
     with telling(json) as teller:
+        refuse_strangers(out)
+        if kept.exists() and not overwrite:
+            raise TableError(f"'{kept}' is there already; move it, choose another --out, or add --overwrite")
+        if strange := [path.name for path in _inside(training) if path.name not in (CHECKPOINT, METRICS)]:
+            raise TableError(
+                f"'{training}' is where the training would be kept, and holds {listed(strange, most=3)}; "
+                "move it, or choose another --out"
+            )
         layout = TableLayout(
             id=id,
             time=time,
@@ -138,7 +150,7 @@ def fit(
             answers = read_labels(labels, id, target or [])
             named = [str(name) for name in answers.columns]
         columns = list(dict.fromkeys([*layout.columns(header), *(name for name in named if name in header)]))
-        frame = read_table(table, text={*layout.names, *named}, columns=columns)
+        frame = read_table(table, text=layout.names, targets=named, columns=columns)
         if labels is None:
             answers = targets_by_series(frame, id, named, f"'{table}'")
         layout, notes = learned_channels(frame, layout, other=named)
@@ -154,8 +166,7 @@ def fit(
         remembered = Remembered(layout, tuple(named), encoder)
         series = remembered.series(frame, static, teller, ids)
         del frame  # the larger half of the memory
-        others = None if validation is None else _validation(remembered, validation, labels, static, goal, teller)
-        training = out.with_name(out.name + ".training")
+        others = None if validation is None else _validation(remembered, validation, labels, static, y, goal, teller)
         estimator = _estimator(
             goal,
             model=model,
@@ -171,11 +182,10 @@ def fit(
             balanced=balanced,
             calibrate=calibrate,
         )
-        said = (
-            f"{len(series)} series, {series.channels} channels, {series.lengths.min()} to {series.lengths.max()} times"
-        )
+        seen = series.cropped().lengths
+        said = f"{len(series)} series, {series.channels} channels, {seen.min()} to {seen.max()} times"
         teller.say(f"{goal} of {listed(named)}: {said}")
-        if (training / "checkpoint.safetensors").exists():
+        if (training / CHECKPOINT).exists():
             teller.say(f"going on with the training in '{training}'")
         estimator.fit(series, y, validation=others)
         estimator.predictor_ = remembered.attached(estimator.predictor_)
@@ -183,10 +193,16 @@ def fit(
             return
         estimator.save(out)
         # With its checkpoint gone a training folder belongs to a finished model; its metrics stay to be looked at.
-        kept = out.with_name(out.name + ".metrics.csv")
-        os.replace(training / "metrics.csv", kept)
-        shutil.rmtree(training)
+        os.replace(training / METRICS, kept)
+        (training / CHECKPOINT).unlink()
+        with suppress(OSError):  # someone else's files may have come meanwhile
+            training.rmdir()
         _report(estimator, out, kept, teller)
+
+
+def _inside(folder: Path) -> list[Path]:
+    """What a folder holds, if it is there, but for what a killed write left."""
+    return [path for path in folder.iterdir() if path.suffix != ".tmp"] if folder.is_dir() else []
 
 
 def _announced(task: str, named: list[str], teller: Teller) -> str:
@@ -215,9 +231,12 @@ def _checked(answers: pd.DataFrame, task: str, named: list[str]) -> Any:
 
 
 def _validation(
-    remembered: Remembered, file: Path, labels: Path | None, static: Path | None, task: str, teller: Teller
+    remembered: Remembered, file: Path, labels: Path | None, static: Path | None, y: Any, task: str, teller: Teller
 ):
-    """Series and targets of the validation table, whose labels and static features are in the same files."""
+    """Series and targets of the validation table, whose labels and static features are in the same files.
+
+    Its classes are those of the training targets `y`.
+    """
     frame, id = remembered.table(file, with_targets=labels is None), remembered.layout.id
     if labels is None:
         answers = targets_by_series(frame, id, remembered.targets, f"'{file}'")
@@ -226,7 +245,10 @@ def _validation(
         present = set(frame[id].dropna().unique())
         answers = answers.loc[[name for name in answers.index if name in present]]
     ids, answers = matched(frame, answers, id, teller, keep_empty=False)
-    return remembered.series(frame, static, teller, ids), answers_of(answers, task)
+    series = remembered.series(frame, static, teller, ids)
+    if task == "regression":
+        return series, answers_of(answers, task)
+    return series, np.array(labels_of(answers, np.unique(y).tolist()))
 
 
 def _estimator(task: str, *, balanced: bool, calibrate: bool, **settings: Any) -> CDEClassifier | CDERegressor:

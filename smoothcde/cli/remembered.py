@@ -13,6 +13,7 @@ from smoothcde.data.tables import (
     StaticEncoder,
     TableError,
     TableLayout,
+    labels_like,
     read_header,
     read_table,
     seconds_of,
@@ -77,7 +78,7 @@ class Remembered:
             columns = list(
                 dict.fromkeys([*columns, *target_columns(header, self.layout.id, self.targets, f"'{file}'")])
             )
-        return read_table(file, text={*self.layout.names, *self.targets}, columns=columns)
+        return read_table(file, text=self.layout.names, targets=self.targets, columns=columns)
 
     def series(
         self, frame: pd.DataFrame, static_file: Path | None, teller: Teller, ids: Sequence[Hashable] | None = None
@@ -91,7 +92,29 @@ class Remembered:
                 raise TableError(f"this model was trained with the static columns {needed}; give --static FILE")
             static, notes = self.static.encode(read_static(static_file, self.layout.id), self.layout.id, names)
             teller.note(*notes)
-        return self.layout.series(frame, names, static)
+        series = self.layout.series(frame, names, static)
+        self._check_window(series, teller)
+        return series
+
+    def _check_window(self, series: SeriesSet, teller: Teller) -> None:
+        """Say which series a declared window hides; refuse one that hides them all."""
+        hidden = (series.cropped().lengths == 0) & (series.lengths > 0)
+        if not hidden.any():
+            return
+        if hidden.all():
+            edges = [_moment(bound) for bound in (series.start.min(), series.end.max())]
+            times = [_moment(bound) for bound in (series.times.min(), series.times.max())]
+            raise TableError(
+                f"no time of the table lies in the window from {edges[0]} to {edges[1]}; its times go from {times[0]} "
+                f"to {times[1]}: give --start and --end as the table has them, dates as in 2024-05-17T08:30"
+            )
+        some = listed([series.ids[i] for i in np.flatnonzero(hidden)], most=3)
+        teller.note(f"{hidden.sum()} of {len(series)} series have no time inside the window: {some}")
+
+
+def _moment(seconds: float) -> str:
+    """A time as tables write it: numbers that can only be seconds since 1970 as a date."""
+    return f"{pd.Timestamp(seconds, unit='s').isoformat()} ({seconds:.15g})" if seconds > 1e8 else f"{seconds:.15g}"
 
 
 def read_static(file: Path, id: str) -> pd.DataFrame:
@@ -112,7 +135,8 @@ def read_labels(file: Path, id: str, target: Sequence[str]) -> pd.DataFrame:
     """The targets in a file of labels, by series."""
     where = f"'{file}'"
     columns = target_columns(read_header(file), id, target, where)
-    return targets_by_series(read_table(file, text=[id, *columns], columns=[id, *columns]), id, columns, where)
+    frame = read_table(file, text=[id], targets=columns, columns=[id, *columns])
+    return targets_by_series(frame, id, columns, where)
 
 
 def matched(
@@ -150,8 +174,22 @@ def answers_of(targets: pd.DataFrame, task: str) -> np.ndarray | pd.DataFrame:
     if task == "classification":
         column = targets.iloc[:, 0]
         return np.array(column.tolist()) if pd.api.types.is_numeric_dtype(column) else column.to_numpy(dtype=str)
+    numbers = {}
     for name in targets.columns:
-        if not pd.api.types.is_numeric_dtype(column_of(targets, name)):
-            example = repr(str(column_of(targets, name).iloc[0]))
+        column = column_of(targets, name)
+        numbers[name] = pd.Series(pd.to_numeric(column, errors="coerce")).astype(np.float64)
+        if (wrong := numbers[name].isna()).any():
+            example = repr(str(column.loc[wrong].iloc[0]))
             raise TableError(f"target {name!r} holds text such as {example}, no numbers; use --task classification")
-    return targets.astype(np.float64)
+    return pd.DataFrame(numbers)
+
+
+def labels_of(targets: pd.DataFrame, known: Sequence[Any]) -> list[Any]:
+    """Classes as a model knows them; refuses those that it does not."""
+    found = labels_like(np.asarray(answers_of(targets, "classification")).tolist(), known)
+    if unknown := sorted({str(label) for label in found if label not in known}):
+        raise TableError(
+            f"target {targets.columns[0]!r} holds {listed(unknown)}, which the model does not know; "
+            f"it was trained on {listed(known, most=12)}"
+        )
+    return found

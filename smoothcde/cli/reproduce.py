@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from smoothcde.cli.telling import choice, save_text, telling
 
@@ -151,7 +152,7 @@ def _print(block: "Block", console: Console) -> None:
     console.print(table)
 
 
-def _shown(cell: "str | Cell") -> str:
+def _shown(cell: "str | Cell") -> Text:
     if isinstance(cell, str):
-        return cell
-    return f"{cell.text} [dim]paper {cell.paper}[/]" if cell.paper else cell.text
+        return Text(cell)
+    return Text.assemble(cell.text, (f" paper {cell.paper}", "dim")) if cell.paper else Text(cell.text)

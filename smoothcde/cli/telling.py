@@ -65,7 +65,8 @@ class Teller:
         if self.json:
             print(json_format.dumps(document, ensure_ascii=False, allow_nan=False))
         else:
-            show(Console(highlight=False))
+            # What it prints may be anybody's words, so square brackets are no markup.
+            show(Console(highlight=False, markup=False))
 
 
 @contextmanager

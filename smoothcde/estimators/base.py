@@ -177,13 +177,27 @@ def checked_weights(sample_weight: Any, count: int) -> np.ndarray:
     return weights
 
 
-def split_validation(estimator: BaseEstimator, validation: Any) -> tuple[SeriesSet, Any, Any] | None:
-    """Series, targets and weights (None where not given) of a validation set that a user gave."""
+def split_validation(
+    estimator: BaseEstimator, validation: Any, *, bare: bool = True
+) -> tuple[SeriesSet, Any, Any] | None:
+    """Series, targets and weights (None where not given) of a validation set that a user gave.
+
+    Args:
+        estimator: that is to be fitted.
+        validation: what the user gave.
+        bare: whether the training arrays came without times and static features of their own: else those of validation
+            arrays are not known.
+    """
     if validation is None:
         return None
     if not isinstance(validation, list | tuple) or len(validation) not in (2, 3):
         raise ValueError("validation must be (X, y) or (X, y, sample_weight)")
     X, y, *rest = validation
+    if not bare and not isinstance(X, SeriesSet):
+        raise ValueError(
+            "times or static features were given for the training series only; give the validation series as a "
+            "SeriesSet, which brings its own"
+        )
     check_consistent_length(y, *rest)
     return series_of(estimator, X, fitting=False), y, rest[0] if rest else None
 

@@ -168,7 +168,7 @@ class CDEClassifier(ClassifierMixin, CDEEstimator):
             )
         weights = checked_weights(sample_weight, len(series))
         importance = self._importance(classes, targets)
-        held = self._validation(validation, classes)
+        held = self._validation(validation, classes, bare=static is None and times is None)
         metric = self.validation_metric
         if metric == "auto":
             metric = "loss" if len(classes) == 2 else "accuracy"
@@ -216,9 +216,9 @@ class CDEClassifier(ClassifierMixin, CDEEstimator):
             raise ValueError(f"class_weight is {weight!r}; use None, 'balanced', or a weight per label")
         return np.asarray(compute_class_weight(weight, classes=classes, y=classes[targets]), dtype=np.float64)
 
-    def _validation(self, validation: Any, classes: np.ndarray):
-        """The user's validation set with class indices and weights."""
-        held = split_validation(self, validation)
+    def _validation(self, validation: Any, classes: np.ndarray, bare: bool):
+        """The user's validation set with class indices and weights; for `bare` see `split_validation`."""
+        held = split_validation(self, validation, bare=bare)
         if held is None:
             return None
         series, y, weights = held

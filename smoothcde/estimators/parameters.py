@@ -74,9 +74,17 @@ class RecipeParameters(BaseEstimator):
         if self.device == "auto":
             return torch.device("cuda" if torch.cuda.is_available() else "cpu")
         try:
-            return torch.device(self.device)
+            device = torch.device(self.device)
         except RuntimeError as error:
             raise ValueError(f"device is {self.device!r}; use any of: 'auto', 'cpu', 'cuda', 'cuda:0', ...") from error
+        try:
+            torch.empty(0, device=device)
+        except (RuntimeError, AssertionError, NotImplementedError) as error:
+            reason = str(error).splitlines()[0].rstrip(".")
+            raise ValueError(
+                f"device is {self.device!r}, which is not there ({reason}); use 'cpu' or 'auto'"
+            ) from error
+        return device
 
 
 def _item(label: Any) -> Any:

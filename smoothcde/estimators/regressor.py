@@ -131,7 +131,7 @@ class CDERegressor(RegressorMixin, CDEEstimator):
         flat = targets.ndim == 1
         columns = targets[:, None] if flat else targets
         weights = checked_weights(sample_weight, len(series))
-        held = split_validation(self, validation)
+        held = split_validation(self, validation, bare=static is None and times is None)
         if held is not None:
             others = _numbers(held[1])
             check_pairs(held[0], others)

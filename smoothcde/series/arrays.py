@@ -33,6 +33,8 @@ def flatten_arrays(
     channels = _channel_count(X, blocks, channel_names)
     if channel_names is not None and len(channel_names) != channels:
         problems.add(f"there are {len(channel_names)} channel names for {channels} channels; give one per channel")
+    elif channel_names is not None and len(set(channel_names)) != channels:
+        problems.add("channel names are not unique; give every channel its own")
     stamps = _time_blocks(times, blocks, names, problems)
     problems.raise_if_any()
 
@@ -144,11 +146,11 @@ def _floats(item: Any, where: str, problems: Problems) -> np.ndarray | None:
 def _time_blocks(times: Any, blocks, names, problems: Problems) -> list[np.ndarray]:
     if times is None:
         return [np.arange(len(b), dtype=np.float64) for b in blocks]
-    times = _seconds(_without_torch(times))
+    times = in_seconds(_without_torch(times))
     if not np.iterable(times):
         problems.add(f"times is {times!r}; give shared stamps or one list per series")
         return []
-    times = [_seconds(_without_torch(stamp)) for stamp in times]
+    times = [in_seconds(_without_torch(stamp)) for stamp in times]
     if all(np.ndim(stamp) == 0 for stamp in times):
         shared = _floats(times, "times", problems)
         stamps = [shared] * len(blocks)
@@ -167,7 +169,7 @@ def _time_blocks(times: Any, blocks, names, problems: Problems) -> list[np.ndarr
     return [s for s in stamps if s is not None]
 
 
-def _seconds(times: Any) -> Any:
+def in_seconds(times: Any) -> Any:
     """Dates as seconds since 1970, as in tables; anything else as it is."""
     if getattr(getattr(times, "dtype", None), "kind", "") != "M":
         return times

@@ -127,10 +127,17 @@ def numbers_of(column: pd.Series, name: str, problems: Problems) -> np.ndarray:
     return numbers.to_numpy(dtype=np.float64, na_value=np.nan)
 
 
+def _holds_numbers(column: pd.Series) -> bool:
+    """Whether a column is of numbers or truth values, gaps or not; objects are asked one by one."""
+    if column.dtype != object:
+        return pd.api.types.is_numeric_dtype(column)
+    return pd.api.types.infer_dtype(column) in ("boolean", "integer", "floating", "mixed-integer-float", "decimal")
+
+
 def _wide_values(frame, other: set[str], channels, problems: Problems):
     if channels is None:
         candidates = [str(c) for c in frame.columns if str(c) not in other]
-        channels = [c for c in candidates if pd.api.types.is_numeric_dtype(column_of(frame, c))]
+        channels = [c for c in candidates if _holds_numbers(column_of(frame, c))]
         if not channels:
             problems.add(f"no numeric column besides {listed(sorted(other))}; name the channels with `channels`")
             return np.zeros((len(frame), 0)), None, []

@@ -1,14 +1,14 @@
 """`SeriesSet`: irregular multivariate series as users hold them."""
 
 from collections import Counter
-from collections.abc import Hashable, Sequence
+from collections.abc import Collection, Hashable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
 import torch
 
-from smoothcde.series.arrays import flatten_arrays
+from smoothcde.series.arrays import flatten_arrays, in_seconds
 from smoothcde.series.batch import SeriesBatch
 from smoothcde.series.duplicates import Duplicates
 from smoothcde.series.frames import column_of, flatten_frame, numbers_of
@@ -67,7 +67,7 @@ class SeriesSet:
         static: Any = None,
         window: tuple[Any, Any] | None = None,
         ids: Sequence[Hashable] | None = None,
-        channel_names: Sequence[str] | None = None,
+        channel_names: Collection[Any] | None = None,
         duplicates: Duplicates = "error",
     ) -> "SeriesSet":
         """Series from arrays.
@@ -81,11 +81,12 @@ class SeriesSet:
             window: `(start, end)`, each a number or one per series: the prediction moment and the beginning of its
                 history. Observations outside are kept, but no batch shows them. Without it, first and last stamp.
             ids: names of the series for messages and tables; 0, 1, 2, ... without.
-            channel_names: names of the channels; "channel 0", ... without.
+            channel_names: names of the channels, taken as text; "channel 0", ... without.
             duplicates: what to do with equal stamps in one series: "error", "mean", "last" or "first".
         """
-        flat = flatten_arrays(X, times, ids=ids, channel_names=channel_names, duplicates=duplicates)
-        return cls(*flat, *_first_and_last(flat[1], flat[2]), *_names(flat, ids, channel_names))._finish(static, window)
+        labels = None if channel_names is None else [str(name) for name in channel_names]
+        flat = flatten_arrays(X, times, ids=ids, channel_names=labels, duplicates=duplicates)
+        return cls(*flat, *_first_and_last(flat[1], flat[2]), *_names(flat, ids, labels))._finish(static, window)
 
     @classmethod
     def from_frame(
@@ -191,7 +192,7 @@ class SeriesSet:
         """
         if history is not None and start is not None:
             raise ValueError("give `start` or `history`, not both: history means start = end - history")
-        last = self.end if end is None else end
+        last = self.end if end is None else in_seconds(end)
         first = np.asarray(last) - history if history is not None else self.start if start is None else start
         return self._finish(self.static, (first, last))
 
@@ -304,9 +305,9 @@ def _declared_window(series: SeriesSet, window, problems: Problems) -> tuple[np.
     bounds = []
     for name, bound in zip(("start", "end"), window, strict=True):
         try:
-            array = np.asarray(bound, dtype=np.float64)
+            array = np.asarray(in_seconds(bound), dtype=np.float64)
         except (TypeError, ValueError):
-            problems.add(f"window {name} is {bound!r}; give numbers, for dates the seconds since 1970")
+            problems.add(f"window {name} is {bound!r}; give numbers, or dates as datetime64")
             return series.start, series.end
         if array.ndim > 1 or (array.ndim == 1 and len(array) != len(series)):
             problems.add(f"window {name} has shape {array.shape}; give one number, or one per series ({len(series)})")
@@ -324,15 +325,20 @@ def _checked_static(series: SeriesSet, static, problems: Problems) -> tuple[np.n
     if static is None:
         return None, ()
     try:
-        features = np.array(static, dtype=np.float64)
+        features = np.array(static)
+        if features.dtype.kind in "cmM":
+            raise TypeError
+        features = features.astype(np.float64)
     except (TypeError, ValueError):
-        problems.add("static features are not numbers; encode categories as numbers first")
+        problems.add("static features are not numbers; encode categories and dates as numbers first")
         return None, ()
     features = features[:, None] if features.ndim == 1 else features
     if features.ndim != 2 or len(features) != len(series):
         problems.add(f"static features have shape {features.shape}; expected ({len(series)}, features)")
         return None, ()
-    names = series.static_names or tuple(f"static {j}" for j in range(features.shape[1]))
+    named = getattr(static, "columns", None)
+    numbered = tuple(f"static {j}" for j in range(features.shape[1]))
+    names = series.static_names or (numbered if named is None else tuple(str(name) for name in named))
     for i, j in np.argwhere(~np.isfinite(features)):
         problems.add(f"series {series.ids[i]}: {names[j]} is {features[i, j]}; fill in a number (the mean, say)")
     return features, names

@@ -42,8 +42,8 @@ def write_directory(directory: str | PathLike[str], contents: Contents) -> None:
 
     Anything else in the way is left alone: a directory with other files in it is refused.
     """
+    refuse_strangers(directory)
     target = Path(directory).expanduser().absolute()
-    _refuse_strangers(target, directory)
     tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in contents.tensors.items()}
     try:
         document = _canonical(contents.document)
@@ -72,7 +72,9 @@ def read_directory(directory: str | PathLike[str]) -> Contents:
     return Contents(document, tensors)
 
 
-def _refuse_strangers(target: Path, directory: Any) -> None:
+def refuse_strangers(directory: str | PathLike[str]) -> None:
+    """Refuse a place for a model directory that holds anything but one."""
+    target = Path(directory).expanduser().absolute()
     if not target.exists() and not target.is_symlink():
         return
     if not target.is_dir() or target.is_symlink():

@@ -232,3 +232,73 @@ def test_overwrite_replaces_a_model(place, tmp_path):
     first = (tmp_path / "m" / "weights.safetensors").read_bytes()
     assert command(*options, "--seed", 1, "--overwrite").exit_code == 0
     assert (tmp_path / "m" / "weights.safetensors").read_bytes() != first
+
+
+def test_a_neighbour_of_the_model_is_left_alone(tmp_path):
+    waves().to_csv(tmp_path / "t.csv", index=False)
+    fit = ("fit", tmp_path / "t.csv", "--target", "outcome", *QUICK, "--out", tmp_path / "m")
+    (tmp_path / "m.training").mkdir()
+    (tmp_path / "m.training" / "mine.csv").write_text("a")
+    result = command(*fit)
+    assert result.exit_code == 1
+    assert "is where the training would be kept, and holds mine.csv; move it" in result.stderr
+    assert (tmp_path / "m.training" / "mine.csv").read_text() == "a"
+    (tmp_path / "m.training").rename(tmp_path / "elsewhere")
+    (tmp_path / "m.metrics.csv").write_text("mine")
+    result = command(*fit)
+    assert "m.metrics.csv' is there already; move it, choose another --out, or add --overwrite" in result.stderr
+    assert (tmp_path / "m.metrics.csv").read_text() == "mine"
+
+
+def test_what_is_in_the_way_of_a_model_is_told_before_the_training(tmp_path):
+    waves().to_csv(tmp_path / "t.csv", index=False)
+    fit = ("fit", tmp_path / "t.csv", "--target", "outcome", *QUICK, "--out", tmp_path / "m")
+    assert command(*fit).exit_code == 0
+    (tmp_path / "m" / "notes.txt").write_text("mine")
+    result = command(*fit, "--overwrite")
+    assert result.exit_code == 1
+    assert "holds other files (notes.txt)" in result.stderr
+    assert "looks like classification" not in result.stderr
+
+
+def test_windows_that_show_nothing_are_refused_and_some_are_noted(place, tmp_path):
+    dated = waves().assign(time=lambda table: pd.Timestamp("2024-01-01") + pd.to_timedelta(table["time"], unit="h"))
+    dated.to_csv(tmp_path / "t.csv", index=False)
+    fit = ("fit", tmp_path / "t.csv", "--target", "outcome", *QUICK, "--out", tmp_path / "m")
+    result = command(*fit, "--start", 0, "--end", 48)
+    assert result.exit_code == 1
+    assert "no time of the table lies in the window from 0 to 48; its times go from 2024-01-01T00:" in result.stderr
+    first = waves().groupby("id")["time"].min().sort_values()
+    some = command("predict", place / "m", place / "wide.csv", "--end", first.iloc[3], "--out", tmp_path / "p.csv")
+    assert some.exit_code == 0, some.output
+    assert "20 of 24 series have no time inside the window" in some.stderr
+    seen = command("fit", place / "wide.csv", "--target", "outcome", *QUICK, "--end", 5, "--out", tmp_path / "five")
+    assert "4 to 7 times" not in seen.stderr
+
+
+def test_classes_mean_the_same_in_every_file(tmp_path):
+    kinds = ["1", "2", "x"]
+    table = waves().assign(outcome=lambda t: [kinds[int(name) % 3] for name in t["id"]])
+    numbers = table[table["outcome"] != "x"]
+    table.to_csv(tmp_path / "all.csv", index=False)
+    numbers.to_csv(tmp_path / "numbers.csv", index=False)
+    fit = ("fit", "--target", "outcome", *QUICK)
+    held = ("--validation", tmp_path / "numbers.csv")
+    assert command(*fit, tmp_path / "all.csv", *held, "--out", tmp_path / "text").exit_code == 0
+    assert command("evaluate", tmp_path / "text", tmp_path / "numbers.csv").exit_code == 0
+    assert command(*fit, tmp_path / "numbers.csv", "--out", tmp_path / "number").exit_code == 0
+    unknown = command("evaluate", tmp_path / "number", tmp_path / "all.csv")
+    assert "target 'outcome' holds x, which the model does not know; it was trained on 1, 2" in unknown.stderr
+    coded = table.assign(outcome=table["outcome"].replace({"1": "01", "2": "02", "x": "10"}))
+    coded.to_csv(tmp_path / "coded.csv", index=False)
+    result = command(*fit, tmp_path / "coded.csv", "--json", "--out", tmp_path / "codes")
+    assert json.loads(result.stdout)["classes"] == ["01", "02", "10"]
+
+
+def test_square_brackets_in_classes_are_shown(tmp_path):
+    table = waves().replace({"outcome": {"loud": "[low]", "quiet": "[/high]"}})
+    table.to_csv(tmp_path / "t.csv", index=False)
+    assert command("fit", tmp_path / "t.csv", "--target", "outcome", *QUICK, "--out", tmp_path / "m").exit_code == 0
+    result = command("evaluate", tmp_path / "m", tmp_path / "t.csv")
+    assert result.exit_code == 0, result.output
+    assert "AUROC and AUPRC are of class [low]" in result.stdout

@@ -75,6 +75,34 @@ def test_decimal_commas_where_semicolons_separate(tmp_path):
     assert read_table(file)["x"].tolist() == ["1,250"]
 
 
+def test_targets_have_decimal_commas_and_names_do_not(tmp_path):
+    file = tmp_path / "t.csv"
+    file.write_text("id;y\n1,5;0,1\n1,6;0,25\n1,7;NA\n")
+    targets = targets_by_series(read_table(file, text=["id"], targets=["y"]), "id", ["y"], "t")
+    assert targets.index.tolist() == ["1,5", "1,6", "1,7"]
+    np.testing.assert_array_equal(targets["y"], [0.1, 0.25, np.nan])
+
+
+def test_whole_numbers_are_the_same_names_with_a_fraction(tmp_path):
+    file = tmp_path / "t.csv"
+    file.write_text("id,x\n0.0,1\n1.0,2\n,3\n")
+    assert read_table(file, text=["id"])["id"][:2].tolist() == ["0", "1"]
+    file.write_text("id,x\n1.0,1\n1.1,2\n")  # parts of something, it seems
+    assert read_table(file, text=["id"])["id"].tolist() == ["1.0", "1.1"]
+    training = pd.DataFrame({"id": ["a", "b", "c"], "ward": ["1", "2", "x"]})
+    encoder, _ = StaticEncoder.fit(training, "id")
+    features, notes = encoder.encode(pd.DataFrame({"id": ["d", "e"], "ward": [1.0, np.nan]}), "id", ["d", "e"])
+    assert features["ward=1"].tolist() == [1, 0]
+    assert not notes
+
+
+def test_nullable_columns_of_one_value_with_gaps_are_kept():
+    frame = pd.DataFrame({"id": ["a"] * 3, "time": [0, 1, 2], "k": pd.array([1, None, 1], dtype="Int64")})
+    layout, notes = learned_channels(frame, TableLayout())
+    assert layout.channels == ("k",)
+    assert not notes
+
+
 def test_spaces_a_byte_order_mark_and_row_numbers_do_no_harm(tmp_path):
     file = tmp_path / "t.csv"
     file.write_bytes(b"\xef\xbb\xbf, id, time, hr\n0, a, 1, 2\n")

@@ -324,3 +324,45 @@ def test_channels_are_found_by_name():
     np.testing.assert_array_equal(classifier.predict_proba(swapped), expected)
     with pytest.raises(ValueError, match="needs the channels b, which the series lack; they have a, c"):
         classifier.predict(SeriesSet.from_arrays(values, channel_names=["a", "c"]))
+
+
+def test_unnamed_channels_are_counted():
+    values, slope = slopes()
+    classifier = quick_classifier().fit(values, slope)
+    for wrong in (np.swapaxes(values, 1, 2), np.concatenate([values, values], axis=1)):
+        with pytest.raises(ValueError, match=rf"trained on 2 channels; the series have {wrong.shape[1]}"):
+            classifier.predict(wrong)
+
+
+def test_a_table_of_static_features_gives_them_their_names():
+    values, slope = slopes()
+    table = pd.DataFrame({"age": slope.astype(float), "weight": np.linspace(60, 90, len(slope))})
+    classifier = quick_classifier().fit(values, slope, static=table)
+    assert classifier.predictor_.static_names == ("age", "weight")
+    expected = classifier.predict_proba(values, static=table)
+    np.testing.assert_array_equal(classifier.predict_proba(values, static=table[["weight", "age"]]), expected)
+    np.testing.assert_array_equal(classifier.predict_proba(values, static=table.to_numpy()), expected)
+
+
+def test_validation_arrays_have_no_times_of_their_own():
+    values, slope = slopes()
+    times = np.linspace(0, 48, values.shape[2])
+    with pytest.raises(ValueError, match="give the validation series as a SeriesSet"):
+        quick_classifier().fit(values, slope, times=times, validation=(values, slope))
+    held = SeriesSet.from_arrays(values, times)
+    quick_classifier().fit(values, slope, times=times, validation=(held, slope))
+
+
+def test_an_absent_device_is_named():
+    if torch.cuda.is_available():
+        pytest.skip("there is a GPU")
+    values, slope = slopes()
+    with pytest.raises(ValueError, match=r"'cuda'.* not there \(.*\); use 'cpu' or 'auto'"):
+        quick_classifier(device="cuda").fit(values, slope)
+
+
+def test_channel_names_of_any_kind_are_saved_as_text(tmp_path):
+    values, slope = slopes()
+    classifier = quick_classifier().fit(SeriesSet.from_arrays(values, channel_names=np.arange(2)), slope)
+    classifier.save(tmp_path / "m")
+    assert CDEClassifier.load(tmp_path / "m").predictor_.channel_names == ("0", "1")

@@ -2,6 +2,7 @@
 
 import os
 import tarfile
+from decimal import Decimal
 from pathlib import Path
 
 import numpy as np
@@ -209,3 +210,19 @@ def test_real_stays_agree_with_a_pandas_pivot(physionet):
 def test_conflicting_values_of_real_stays_are_named(physionet):
     with pytest.raises(SeriesError, match=r"series \d+, \w+: several values at time .*duplicates="):
         SeriesSet.from_frame(physionet, **ICU)
+
+
+def test_truth_values_and_decimals_with_gaps_are_channels():
+    table = pd.DataFrame(
+        {
+            "id": ["a", "a", "b"],
+            "time": [0, 1, 0],
+            "alarm": pd.Series([True, None, False], dtype=object),
+            "dose": pd.Series([Decimal("1.5"), None, Decimal("2")], dtype=object),
+            "note": ["x", None, "y"],
+        }
+    )
+    for frame in (table, pl.from_pandas(table)):
+        series = SeriesSet.from_frame(frame, id="id", time="time")
+        assert series.channel_names == ("alarm", "dose")
+        np.testing.assert_array_equal(series.values, [[1, 1.5], [np.nan, np.nan], [0, 2]])

@@ -1,6 +1,7 @@
 """`SeriesSet`: selection, windows, static features, time scale, batches."""
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from hypothesis import given, settings
@@ -223,7 +224,7 @@ def test_a_window_in_the_wrong_order_is_named_series_by_series():
     [
         (([0, 0, 0], 5), r"window start has shape \(3,\); give one number, or one per series \(2\)"),
         ((0, [[5, 5]]), r"window end has shape \(1, 2\)"),
-        ((0, "noon"), "window end is 'noon'; give numbers, for dates the seconds since 1970"),
+        ((0, "noon"), "window end is 'noon'; give numbers, or dates as datetime64"),
     ],
 )
 def test_a_window_of_a_wrong_kind_is_named(window, message):
@@ -256,7 +257,7 @@ def test_without_static_features_there_are_none():
         (np.zeros((3, 1)), r"static features have shape \(3, 1\); expected \(2, features\)"),
         (np.zeros((2, 1, 1)), r"static features have shape \(2, 1, 1\)"),
         (1.0, r"static features have shape \(\)"),
-        ([["male"], ["female"]], "static features are not numbers; encode categories as numbers first"),
+        ([["male"], ["female"]], "static features are not numbers; encode categories and dates as numbers first"),
     ],
 )
 def test_static_features_of_a_wrong_kind_are_named(static, message):
@@ -353,3 +354,20 @@ def test_the_representation_tells_sizes_lengths_and_how_much_was_observed(three)
     assert repr(half) == "SeriesSet(1 series, 2 channels, 2 to 2 stamps, 50% observed)"
     assert repr(SeriesSet.from_arrays([])) == "SeriesSet(0 series, 0 channels)"
     assert repr(SeriesSet.from_arrays([[]])) == "SeriesSet(1 series, 1 channels, 0 to 0 stamps)"
+
+
+def test_windows_of_dates_are_in_seconds_as_times_are():
+    days = np.array(["2024-01-01", "2024-01-02", "2024-01-03"], dtype="datetime64[ns]")
+    series = SeriesSet.from_arrays(np.ones((2, 1, 3)), days)
+    for end in (days[1], days[[1, 1]], pd.Series(days[[1, 1]])):
+        shown = series.with_window(end=end)
+        np.testing.assert_array_equal(shown.end, series.times[1])
+        assert shown.cropped().lengths.tolist() == [2, 2]
+    assert series.with_window(end=days[[2, 2]], history=86400.0).cropped().lengths.tolist() == [2, 2]
+
+
+def test_static_features_are_no_dates_and_channels_have_names_of_their_own():
+    with pytest.raises(SeriesError, match="encode categories and dates as numbers"):
+        SeriesSet.from_arrays(np.ones((2, 1, 3)), static=np.array(["2024-01-01", "2024-01-02"], dtype="datetime64[D]"))
+    with pytest.raises(SeriesError, match="channel names are not unique"):
+        SeriesSet.from_arrays(np.ones((2, 2, 3)), channel_names=["a", "a"])

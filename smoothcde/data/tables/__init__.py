@@ -3,7 +3,7 @@
 from smoothcde.data.tables.files import TableError, read_header, read_table, write_table, write_whole
 from smoothcde.data.tables.layout import TableLayout, learned_channels, seconds_of
 from smoothcde.data.tables.static import StaticEncoder
-from smoothcde.data.tables.targets import TASKS, guessed_task, target_columns, targets_by_series
+from smoothcde.data.tables.targets import TASKS, guessed_task, labels_like, target_columns, targets_by_series
 
 __all__ = [
     "TASKS",
@@ -11,6 +11,7 @@ __all__ = [
     "TableError",
     "TableLayout",
     "guessed_task",
+    "labels_like",
     "learned_channels",
     "read_header",
     "read_table",

@@ -33,7 +33,13 @@ def read_header(file: str | Path) -> list[str]:
     return _parquet_header(path) if _is_parquet(path) else [name for name in _csv_header(path)[0] if name]
 
 
-def read_table(file: str | Path, *, text: Collection[str] = (), columns: Collection[str] | None = None) -> pd.DataFrame:
+def read_table(
+    file: str | Path,
+    *,
+    text: Collection[str] = (),
+    targets: Collection[str] = (),
+    columns: Collection[str] | None = None,
+) -> pd.DataFrame:
     """A CSV or Parquet file as a table.
 
     Separators `,` `;` tab and `|` are recognised by the header; with `;`, as spreadsheets of many lands write, numbers
@@ -41,16 +47,18 @@ def read_table(file: str | Path, *, text: Collection[str] = (), columns: Collect
 
     Args:
         file: CSV or Parquet, told by its name.
-        text: columns of names (ids, variables, classes), kept as they are written: `007` stays, and so does `None`.
-            They become categoricals of text, whatever the type in the file, so that two files agree on them.
+        text: columns of names (ids, variables), kept as they are written: `007` stays, and so does `None`. They become
+            categoricals of text, whatever the type in the file, so that two files agree on them.
+        targets: columns of numbers or classes, kept in the same way but for decimal commas.
         columns: which to read; all by default. Those the file does not have are left out.
     """
     path = _existing(file)
-    frame = (_read_parquet if _is_parquet(path) else _read_csv)(path, text, columns)
+    names = {*text, *targets}
+    frame = _read_parquet(path, columns) if _is_parquet(path) else _read_csv(path, names, targets, columns)
     if not len(frame):
         raise TableError(f"'{path}' has a header but no rows; nothing can be read from it")
     for name in frame.columns:
-        if name in text:
+        if name in names:
             frame[name] = _as_text(column_of(frame, name))
     return frame
 
@@ -130,7 +138,9 @@ def _csv_header(path: Path) -> tuple[list[str], str]:
     return names, separator
 
 
-def _read_csv(path: Path, text: Collection[str], columns: Collection[str] | None) -> pd.DataFrame:
+def _read_csv(
+    path: Path, text: Collection[str], targets: Collection[str], columns: Collection[str] | None
+) -> pd.DataFrame:
     names, separator = _csv_header(path)
     wanted = [name for name in names if name and (columns is None or name in columns)]
     irregular = f"'{path}' is no regular CSV: "
@@ -163,19 +173,20 @@ def _read_csv(path: Path, text: Collection[str], columns: Collection[str] | None
         raise TableError(f"'{path}' {_NO_TEXT}") from error
     frame = frame.loc[:, wanted]
     if separator == ";":
-        for name in (name for name in wanted if name not in text):
+        for name in (name for name in wanted if name in targets or name not in text):
             frame[name] = _with_decimal_points(column_of(frame, name))
     return frame
 
 
 def _with_decimal_points(column: pd.Series) -> pd.Series:
-    """A column of nothing but numbers with decimal commas as numbers; any other as it is."""
+    """A column of nothing but numbers with decimal commas as numbers; any other as it is, also one without a comma."""
     if pd.api.types.is_numeric_dtype(column):
         return column
     told = column.dropna().astype(str).str.strip()
-    if not told.str.fullmatch(_DECIMAL_COMMA).all():
+    observed = told[~told.isin(NOT_OBSERVED)]
+    if not observed.str.contains(",").any() or not observed.str.fullmatch(_DECIMAL_COMMA).all():
         return column
-    return pd.to_numeric(told.str.replace(",", ".")).reindex(column.index)
+    return observed.str.replace(",", ".").astype(float).reindex(column.index)
 
 
 def _parquet_header(path: Path) -> list[str]:
@@ -189,7 +200,7 @@ def _parquet_header(path: Path) -> list[str]:
         raise TableError(f"'{path}' is no readable Parquet file ({reason}); {_FORMATS}") from error
 
 
-def _read_parquet(path: Path, text: Collection[str], columns: Collection[str] | None) -> pd.DataFrame:
+def _read_parquet(path: Path, columns: Collection[str] | None) -> pd.DataFrame:
     names = [name for name in _parquet_header(path) if not name.startswith("__index_level_")]
     wanted = [name for name in names if columns is None or name in columns]
     try:
@@ -202,14 +213,17 @@ def _read_parquet(path: Path, text: Collection[str], columns: Collection[str] | 
 
 
 def _as_text(column: pd.Series) -> pd.Series:
-    """Names as a categorical of text: 3, 3.0 and "3" are the same name."""
+    """Names as a categorical of text: 3, 3.0 and "3" are the same name, "3.0" too where all names are of that kind."""
     codes, found = pd.factorize(column)
-    texts = [_text(name) for name in found]
+    texts = [plain_text(name) for name in found]
+    if texts and all(re.fullmatch(r"-?(0|[1-9]\d*)\.0+", text) for text in texts):
+        texts = [text.partition(".")[0] for text in texts]
     names = list(dict.fromkeys(texts))
     position = {name: index for index, name in enumerate(names)}
     renamed = pd.Series([position[name] for name in texts] + [-1]).to_numpy()
     return pd.Series(pd.Categorical.from_codes(renamed[codes], categories=pd.Index(names, dtype=str)))
 
 
-def _text(name: Any) -> str:
+def plain_text(name: Any) -> str:
+    """A cell as text, whole numbers without a fraction whatever their type."""
     return str(int(name)) if isinstance(name, float) and name.is_integer() else str(name)

@@ -128,6 +128,7 @@ def learned_channels(
     for name in (c for c in frame.columns if c not in (layout.id, layout.time, *other)):
         column = column_of(frame, name)
         numbers = pd.Series(pd.to_numeric(column, errors="coerce"))
+        numbers = pd.Series(numbers.to_numpy(dtype=np.float64, na_value=np.nan), index=column.index)
         wrong = column.notna() & numbers.isna()
         if not pd.api.types.is_numeric_dtype(column) and (wrong.any() or column.dtype.kind in "mM"):
             if numbers.notna().any() and column.dtype.kind not in "mM":

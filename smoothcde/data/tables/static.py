@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from smoothcde.data.tables.files import TableError
+from smoothcde.data.tables.files import TableError, plain_text
 from smoothcde.series.frames import column_of
 from smoothcde.series.problems import listed
 
@@ -57,7 +57,7 @@ class StaticEncoder:
             elif kinds > MOST_CATEGORIES:
                 notes.append(f"static column {name!r} holds {kinds} different texts: left out")
             else:
-                columns.append(_Column(name, categories=tuple(sorted(map(str, column.dropna().unique())))))
+                columns.append(_Column(name, categories=tuple(sorted(map(plain_text, column.dropna().unique())))))
         if not columns:
             said = f" ({'; '.join(notes)})" if notes else ""
             raise TableError(f"the static table has no column to learn from besides {id!r}{said}")
@@ -79,7 +79,7 @@ class StaticEncoder:
             cells = column_of(wanted, column.name)
             if column.categories:
                 text = pd.Series(
-                    [None if pd.isna(cell) else str(cell) for cell in cells], index=cells.index, dtype=object
+                    [None if pd.isna(cell) else plain_text(cell) for cell in cells], index=cells.index, dtype=object
                 )
                 if new := sorted(set(text.dropna()) - set(column.categories)):
                     notes.append(f"static column {column.name!r} holds {listed(map(repr, new))}, unknown to the model")

@@ -1,11 +1,12 @@
 """What is to be predicted: one value per series, from the table itself or from a file of labels."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from smoothcde.data.tables.files import NOT_OBSERVED, TableError
+from smoothcde.data.tables.files import NOT_OBSERVED, TableError, plain_text
 from smoothcde.series.frames import column_of
 from smoothcde.series.problems import listed
 
@@ -60,6 +61,20 @@ def targets_by_series(frame: pd.DataFrame, id: str, target: Sequence[str], where
     return pd.DataFrame(columns)
 
 
+def labels_like(found: Sequence[Any], known: Sequence[Any]) -> list[Any]:
+    """Labels of one table as those of another: text where these are text, numbers where these are and it can be."""
+    if all(isinstance(label, str) for label in known):
+        return [plain_text(label) for label in found]
+    return [_number(label) if isinstance(label, str) else label for label in found]
+
+
+def _number(text: str) -> Any:
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
 def guessed_task(targets: pd.DataFrame) -> str:
     """Text, or one column of at most 20 different whole numbers: classification. Anything else: regression."""
     if targets.shape[1] != 1:
@@ -72,11 +87,12 @@ def guessed_task(targets: pd.DataFrame) -> str:
 
 
 def _values(column: pd.Series) -> pd.Series:
-    """Text as numbers where all of it are numbers, empty where it is; otherwise as it is."""
+    """Text as numbers where all of it are numbers, empty where it is; otherwise as it is, as are codes such as 01."""
     text = column.astype(object)
     missing = column.isna()
     numbers = pd.Series(pd.to_numeric(text, errors="coerce"), index=column.index)
-    if (numbers.notna() | missing | text.isin(NOT_OBSERVED)).all():
+    coded = text.loc[~missing].astype(str).str.fullmatch(r"0\d+").any()
+    if not coded and (numbers.notna() | missing | text.isin(NOT_OBSERVED)).all():
         if not np.isfinite(numbers.dropna()).all():
             raise TableError(f"column {column.name!r} holds infinite values; give finite targets")
         whole = (np.mod(numbers.dropna(), 1) == 0).all()
