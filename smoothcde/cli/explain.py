@@ -49,7 +49,8 @@ def explain(
         found = remembered.series(frame, static, teller, chosen)
         truth = None
         if labels is not None:
-            truth = read_labels(labels, id, remembered.targets).iloc[:, 0].reindex(chosen).tolist()
+            answers = read_labels(labels, id, remembered.targets).reindex(chosen)
+            truth = answers.iloc[:, 0].tolist() if answers.shape[1] == 1 else answers.to_numpy().tolist()
         page = explained(predictor, found, truth=truth).save(out)
         teller.result({"page": str(page), "series": chosen}, lambda console: _written(console, chosen, page))
 

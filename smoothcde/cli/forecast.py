@@ -2,7 +2,8 @@
 
 import os
 import sys
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -46,6 +47,7 @@ from smoothcde.models import FORECASTERS
 from smoothcde.series import SeriesSet
 from smoothcde.series.duplicates import POLICIES
 from smoothcde.series.frames import column_of
+from smoothcde.series.problems import listed
 
 _FORECAST = "The forecast"
 HELD_BACK = 0.2
@@ -78,8 +80,9 @@ def forecast(
     value: Value = None,
     duplicates: Duplicates = "error",
     model: Annotated[
-        str, option(MODEL, "See: smoothcde models; or linear-forecast, last-value.", metavar="NAME")
-    ] = "mvc-gp",
+        str | None,
+        option(MODEL, "See: smoothcde models; or linear-forecast, last-value. mvc-gp if not given.", metavar="NAME"),
+    ] = None,
     epochs: Annotated[int | None, option(MODEL, "Passes over the windows.", min=1, metavar="N")] = None,
     hidden: Hidden = None,
     learning_rate: LearningRate = None,
@@ -109,7 +112,8 @@ def forecast(
     A forecaster is trained on the table first, unless --model-dir holds one. With --backtest, the last fifth of each
     series is kept out of training and judged; without, it is trained on everything.
     """
-    choice("model", model, FORECASTERS)
+    if model is not None:
+        choice("model", model, FORECASTERS)
     choice("rule --duplicates", duplicates, POLICIES)
     with telling(json) as teller:
         saved = model_dir is not None and (model_dir / "manifest.json").exists()
@@ -127,14 +131,26 @@ def forecast(
         if saved:
             assert model_dir is not None
             forecaster = CDEForecaster.load(model_dir)
-            layout = replace(_layout_of(forecaster, model_dir), end=layout.end)
-            _check_same(forecaster, model_dir, context=context, horizon=horizon)
+            given = {"id": id, "time": time if time != "time" else None, "variable": variable, "value": value}
+            given |= {"duplicates": duplicates if duplicates != "error" else None}
+            given = {name: asked for name, asked in given.items() if asked is not None}
+            layout = replace(_layout_of(forecaster, model_dir), end=layout.end, **given)
+            trained = {
+                "context": (context, forecaster.context),
+                "horizon": (horizon, forecaster.horizon),
+                "step": (step, forecaster.step_),
+                "quantiles": (quantiles and _levels(quantiles), tuple(forecaster.quantiles or ())),
+                "period": (period and tuple(period), tuple(forecaster.periods)),
+                "model": (model, forecaster.model),
+                "channels": (listed_channels(channels) or None, layout.channels),
+            }
+            _check_same(trained, model_dir)
         series, layout, named, dates = _read(table, layout, id is not None, teller)
         if not saved:
             forecaster = CDEForecaster(
                 context or 24,
                 horizon or 24,
-                model,
+                model or "mvc-gp",
                 step=step,
                 quantiles=None if quantiles is None else _levels(quantiles),
                 periods=tuple(period or ()),
@@ -146,7 +162,7 @@ def forecast(
                 verbose=int(not json),
             )
             told = f"{len(series)} series, {series.channels} channels, {series.lengths.sum()} times"
-            teller.say(f"{model}, {forecaster.context} steps seen, {forecaster.horizon} forecast: {told}")
+            teller.say(f"{forecaster.model}, {forecaster.context} steps seen, {forecaster.horizon} forecast: {told}")
             forecaster.fit(_before_the_last_fifth(series) if backtest else series)
             _remember(forecaster, layout)
             if model_dir is not None:
@@ -156,13 +172,15 @@ def forecast(
         judged = _judged(forecaster, series, saved, teller) if backtest else None
         answers = _table_of(found, layout, named, dates)
         if plot is not None:
-            _draw(forecaster, series, dates, f"Series {series.ids[0]}" if named else None, plot)
+            _draw(forecaster, series, dates is not None, f"Series {series.ids[0]}" if named else None, plot)
             teller.say(f"picture of series {series.ids[0]} written to '{plot}'" if named else f"picture in '{plot}'")
         _report(answers, judged, out, teller)
 
 
-def _read(file: Path, layout: TableLayout, asked: bool, teller: Teller) -> tuple[SeriesSet, TableLayout, bool, bool]:
-    """Series of a table, its layout with the channels, whether series have names, and whether times are dates."""
+def _read(
+    file: Path, layout: TableLayout, asked: bool, teller: Teller
+) -> tuple[SeriesSet, TableLayout, bool, "_Dates | None"]:
+    """Series of a table, its layout with the channels, whether series have names, and how dates are written, if any."""
     header = read_header(file)
     if not layout.tidy and not layout.channels and (hint := looks_tidy(file, header)):
         raise TableError(hint)
@@ -173,8 +191,29 @@ def _read(file: Path, layout: TableLayout, asked: bool, teller: Teller) -> tuple
         frame[layout.id] = pd.Categorical.from_codes(np.zeros(len(frame), dtype=int), categories=pd.Index(["series"]))
     layout, notes = learned_channels(frame, layout)
     teller.note(*notes)
-    dates = not pd.api.types.is_numeric_dtype(column_of(frame, layout.time))
-    return layout.series(frame), layout, named, dates
+    return layout.series(frame), layout, named, _Dates.of(column_of(frame, layout.time))
+
+
+@dataclass(frozen=True)
+class _Dates:
+    """How a table writes dates.
+
+    Attributes:
+        zone: what stands behind them: "+00:00" if they have a time zone.
+    """
+
+    zone: str = ""
+
+    @classmethod
+    def of(cls, column: pd.Series) -> "_Dates | None":
+        """None if times are numbers, or spans of time."""
+        if pd.api.types.is_numeric_dtype(column) or pd.api.types.is_timedelta64_dtype(column):
+            return None
+        if pd.api.types.is_datetime64_any_dtype(column):
+            zoned = getattr(column.dt, "tz", None) is not None
+        else:
+            zoned = bool(column.dropna().astype(str).str.contains(r"(?:Z|[+-]\d\d:?\d\d)\s*$").any())
+        return cls("+00:00" if zoned else "")
 
 
 def _before_the_last_fifth(series: SeriesSet) -> SeriesSet:
@@ -216,22 +255,24 @@ def _layout_of(forecaster: CDEForecaster, folder: Path) -> TableLayout:
         ) from error
 
 
-def _check_same(forecaster: CDEForecaster, folder: Path, **asked: int | None) -> None:
-    """Refuse to promise what a saved forecaster does not do."""
-    rolling = forecaster.predictor_.rolling
-    for name, wanted in asked.items():
-        if wanted is not None and wanted != (trained := getattr(rolling, name)):
+def _check_same(options: Mapping[str, tuple[Any, Any]], folder: Path) -> None:
+    """Refuse to promise what a saved forecaster does not do; `options` are what is asked for and what was trained."""
+    for name, (asked, trained) in options.items():
+        if asked is not None and asked != trained:
+            asked, trained = (listed(each) if isinstance(each, tuple) else each for each in (asked, trained))
             raise TableError(
-                f"--{name} is {wanted}, and the forecaster in '{folder}' was trained with {trained}; leave the option "
-                "out, or choose another --model-dir"
+                f"--{name} is {asked}, and the forecaster in '{folder}' was trained with {trained or 'none'}; leave "
+                "the option out, or choose another --model-dir"
             )
 
 
-def _table_of(found: Forecast, layout: TableLayout, named: bool, dates: bool) -> pd.DataFrame:
-    """A row per series and time, times as the table had them."""
+def _table_of(found: Forecast, layout: TableLayout, named: bool, dates: "_Dates | None") -> pd.DataFrame:
+    """A row per series and time, times as the table had them; those with a zone in universal time."""
     answers = found.to_frame(layout.id, layout.time)
     if dates:
-        answers[layout.time] = pd.to_datetime(answers[layout.time], unit="s").dt.strftime("%Y-%m-%dT%H:%M:%S")
+        moments = pd.to_datetime(column_of(answers, layout.time), unit="s").dt.round("us")
+        fraction = ".%f" if (moments.dt.microsecond != 0).any() else ""
+        answers[layout.time] = moments.dt.strftime(f"%Y-%m-%dT%H:%M:%S{fraction}") + dates.zone
     return answers if named else answers.drop(columns=layout.id)
 
 

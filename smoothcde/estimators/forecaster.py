@@ -18,6 +18,7 @@ from smoothcde.estimators.forecast import Forecast
 from smoothcde.estimators.forecast_predictor import LAST, LINEAR, ForecastPredictor, linear_baseline
 from smoothcde.estimators.forecast_windows import Windows, examples_of, naive_error, thinned, windows_of
 from smoothcde.estimators.inputs import joined
+from smoothcde.estimators.naming import channels_by_name
 from smoothcde.estimators.parameters import RecipeParameters
 from smoothcde.evaluation.forecasting import Backtest
 from smoothcde.models import FORECASTERS, ForecastModel, build_forecaster
@@ -273,7 +274,9 @@ class CDEForecaster(RecipeParameters):
     def _split(self, series: SeriesSet, validation: Any, rolling: Rolling) -> tuple[SeriesSet, Windows | None]:
         """What is trained on, and the windows that pick the best epoch."""
         if validation is not None:
-            return series, windows_of(_matching(_series_of(validation, None).cropped(), series), rolling, 1)
+            return series, windows_of(
+                channels_by_name(_series_of(validation, None).cropped(), series.channel_names), rolling, 1
+            )
         if self.validation_fraction == 0:
             return series, None
         cut = series.end - self.validation_fraction * (series.end - series.start)
@@ -333,9 +336,3 @@ def _series_of(series: Any, times: Any) -> SeriesSet:
     if times is not None:
         raise ValueError("a SeriesSet brings its own times; give them when you make it")
     return replace(found, static=None, static_names=())
-
-
-def _matching(series: SeriesSet, training: SeriesSet) -> SeriesSet:
-    if series.channels != training.channels:
-        raise ValueError(f"the validation series have {series.channels} channels, training has {training.channels}")
-    return series

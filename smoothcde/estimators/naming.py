@@ -11,7 +11,8 @@ def channels_by_name(series: SeriesSet, names: tuple[str, ...]) -> SeriesSet:
     """The series with the channels of these names, in this order; by position where no side names any."""
     if series.channel_names == names:
         return series
-    if _named(names, "channel") and set(names) <= set(series.channel_names):
+    told = _named(names, "channel") or _named(series.channel_names, "channel")
+    if told and set(names) <= set(series.channel_names):
         columns = [series.channel_names.index(name) for name in names]
         return replace(series, values=series.values[:, columns], channel_names=names)
     if _named(names, "channel") and _named(series.channel_names, "channel"):
@@ -27,7 +28,8 @@ def static_by_name(series: SeriesSet, names: tuple[str, ...]) -> np.ndarray:
     """The static features of these names, likewise."""
     if series.static is None:
         raise ValueError(f"this model needs the static features {', '.join(names)}; give them with the series")
-    if _named(names, "static") and set(names) <= set(series.static_names):
+    told = _named(names, "static") or _named(series.static_names, "static")
+    if told and set(names) <= set(series.static_names):
         return series.static[:, [series.static_names.index(name) for name in names]]
     if _named(names, "static") and _named(series.static_names, "static"):
         absent = ", ".join(name for name in names if name not in series.static_names)

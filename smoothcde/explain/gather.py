@@ -45,6 +45,8 @@ def explain(
     """
     predictor = _predictor(predictor)
     series = series if isinstance(series, SeriesSet) else SeriesSet.from_arrays(series)
+    if truth is not None:
+        truth = truth.to_numpy() if hasattr(truth, "to_numpy") else list(truth)  # by place, whatever a table's index
     if truth is not None and len(truth) != len(series):
         raise ValueError(f"there are {len(truth)} true values for {len(series)} series; give one per series")
     places = range(len(series)) if ids is None else _places(series, ids)

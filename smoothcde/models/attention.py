@@ -95,7 +95,9 @@ class ConvEncoder(nn.Module):
         assert first.bias is not None
         assert second.bias is not None
         inner = torch.relu(torch.addmm(first.bias, inputs, first.weight.permute(2, 1, 0).flatten(0, 1)))
-        return torch.relu(_convolve(inner, second.weight.permute(2, 1, 0), second.bias)).view(n, length + 2, -1)
+        return torch.relu(_convolve(inner, second.weight.permute(2, 1, 0), second.bias)).view(
+            n, length + 2, second.out_channels
+        )
 
 
 class _Convolution(torch.autograd.Function):

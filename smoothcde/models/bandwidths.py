@@ -28,7 +28,7 @@ def silverman(series: SeriesSet, views: int = 1) -> tuple[float, ...]:
     The classical choice for reconstruction, and a rough path: a Neural CDE usually does better with two to ten times as
     much. It is computed per series and averaged, so that no series' own length enters a batch.
     """
-    rules = []
+    series, rules = series.cropped(), []
     for begin, end in zip(series.offsets[:-1], series.offsets[1:], strict=True):
         seen = series.times[begin:end][np.isfinite(series.values[begin:end]).any(axis=1)]
         if len(seen) > 1:

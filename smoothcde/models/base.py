@@ -101,7 +101,13 @@ class SeriesModel(nn.Module, ABC):
         n = len(batch)
         if moments.ndim not in (1, 2) or (moments.ndim == 2 and len(moments) != n):
             raise ValueError(f"times have shape {tuple(moments.shape)}; give [moments], or [n, moments] with n = {n}")
+        if moments.isnan().any():
+            raise ValueError("times hold NaN; give every requested moment a number")
         return moments.expand(n, -1) if moments.ndim == 1 else moments
+
+    def series_of(self, rows: np.ndarray, n: int) -> np.ndarray:
+        """Which of `n` series the rows of a solve belong to."""
+        return rows % n
 
     def read(self, state: Float[Tensor, "n *moments features"], batch: SeriesBatch) -> Tensor:
         """The readout of a state and the series' static features."""

@@ -69,6 +69,12 @@ class ForecastModel(SeriesModel):
         attention = None if self.independent else outcome.attention
         return replace(outcome, outputs=self._denormalised(forecast, scale).flatten(1), attention=attention)
 
+    def series_of(self, rows: np.ndarray, n: int) -> np.ndarray:
+        """See `SeriesModel.series_of`: the encoder may have a row per channel."""
+        if self.independent:
+            return rows % (n * self.channels) // self.channels
+        return super().series_of(rows, n)
+
     def views(self, batch: SeriesBatch, outcome: Outcome, moments: Tensor) -> Float[Tensor, "views n moments channels"]:
         """The encoder's paths at moments since each window's start, in the units of the batch."""
         if outcome.path is None:

@@ -24,7 +24,9 @@ def selective_scan(
     stay in the processor's cache, and of all that the recurrence makes only the states are kept for the backward; if
     there is to be none, only the last two of them.
     """
-    return _Scan.apply(gaps * inputs, gaps, rates, write, read, torch.is_grad_enabled()) + skip * inputs
+    with torch.autocast(inputs.device.type, enabled=False):  # a long sum would feel the rounding of mixed precision
+        inputs, gaps, write, read = (part.to(rates.dtype) for part in (inputs, gaps, write, read))
+        return _Scan.apply(gaps * inputs, gaps, rates, write, read, torch.is_grad_enabled()) + skip * inputs
 
 
 class _Scan(torch.autograd.Function):

@@ -19,6 +19,7 @@ def node_count(span_over_bandwidth: float) -> int:
 
 
 @lru_cache(maxsize=256)
+@torch.inference_mode(False)  # what is remembered may be needed for gradients later
 def nodes(count: int) -> Float64[Tensor, "count"]:
     """The Chebyshev points of the first kind."""
     angle = (2 * torch.arange(count, dtype=torch.float64) + 1) * (torch.pi / (2 * count))
@@ -26,6 +27,7 @@ def nodes(count: int) -> Float64[Tensor, "count"]:
 
 
 @lru_cache(maxsize=256)
+@torch.inference_mode(False)  # what is remembered may be needed for gradients later
 def transform(count: int) -> Float64[Tensor, "count count"]:
     """Takes values at the nodes to coefficients of T_0, T_1, ..."""
     angle = (2 * torch.arange(count, dtype=torch.float64) + 1) * (torch.pi / (2 * count))
@@ -35,6 +37,7 @@ def transform(count: int) -> Float64[Tensor, "count count"]:
 
 
 @lru_cache(maxsize=256)
+@torch.inference_mode(False)  # what is remembered may be needed for gradients later
 def differentiation(count: int) -> Float64[Tensor, "count count"]:
     """Takes coefficients of a polynomial to those of its derivative."""
     k = torch.arange(count, dtype=torch.float64)

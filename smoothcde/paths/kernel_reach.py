@@ -52,5 +52,8 @@ def near_stamps(
     last = torch.where(has_right, right, left).masked_fill(never, -torch.inf).amax(dim=2)
     begin = torch.searchsorted(stamps.contiguous(), first - reach[:, None])
     end = torch.searchsorted(stamps.contiguous(), last + reach[:, None], right=True)
+    # Padding repeats the last stamp, and there is nothing to look at.
+    behind = (anywhere * torch.arange(1, length + 1, device=stamps.device)).amax(dim=1, keepdim=True)
+    end = torch.maximum(torch.minimum(end, behind), begin)
     count = max(1, int((end - begin).max())) if begin.numel() else length
     return None if count > MOST_NEAR * length else (begin.clamp(max=length - count), count)

@@ -102,7 +102,8 @@ def within(trials: Sequence[Trial], budget: float | None, store: Store) -> Budge
             continue
         seconds = results.mean(trial, "train_seconds")
         hours = hours_of(trial) if seconds is None else seconds / 3600
-        if budget is not None and spent + hours > budget:
+        # Nothing is passed over: else cheap models would get more seeds than dear ones.
+        if left or (budget is not None and spent + hours > budget):
             left.append(trial)
         else:
             chosen.append(trial)

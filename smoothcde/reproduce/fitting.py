@@ -11,6 +11,7 @@ from smoothcde.reproduce.protocol import Task
 from smoothcde.reproduce.settings import Setting, reference_of, setting_of
 from smoothcde.reproduce.trial import Trial
 from smoothcde.training import CrossEntropy, TrainingRecord, train
+from smoothcde.training.checkpoint import FILE as CHECKPOINT
 
 MOST_NUMBERS = 400e6
 """Intermediate results that a micro-batch may leave for the backward pass: 1.6 gigabytes in single precision."""
@@ -21,12 +22,13 @@ SMOOTH = ("kernel", "gp", "mv-kernel", "mv-gp", "mvc-kernel", "mvc-gp")
 
 @dataclass(frozen=True, eq=False)
 class Fitted:
-    """A model with what it was trained on, and how that went."""
+    """A model with what it was trained on, how that went, and whether some of it had been done before."""
 
     model: SeriesModel
     task: Task
     setting: Setting
     record: TrainingRecord
+    resumed: bool
 
 
 def fit_trial(trial: Trial, work: Path) -> Fitted:
@@ -37,6 +39,8 @@ def fit_trial(trial: Trial, work: Path) -> Fitted:
     setting = setting_of(trial)
     task = Task.of(trial.data, setting, trial.seed)
     model = untrained(trial, task)
+    folder = Path(work) / trial.measured("training").name
+    resumed = (folder / CHECKPOINT).exists()
     record = train(
         model,
         task.train.series,
@@ -44,9 +48,9 @@ def fit_trial(trial: Trial, work: Path) -> Fitted:
         CrossEntropy(),
         setting.recipe(trial.seed, micro_batch_of(trial.model, model, setting, task.time_scale)),
         validation=(task.validation.series, task.validation.targets),
-        directory=Path(work) / trial.measured("training").name,
+        directory=folder,
     )
-    return Fitted(model, task, setting, record)
+    return Fitted(model, task, setting, record, resumed)
 
 
 def untrained(trial: Trial, task: Task) -> SeriesModel:

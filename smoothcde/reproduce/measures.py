@@ -47,7 +47,7 @@ def score(trial: Trial, work: Path) -> dict[str, Any]:
         "train_clock_seconds": record.seconds,
         "fit_seconds": path_seconds(model, task.train.series, fitted.setting.batch_size),
         "test_seconds": test_seconds(model, task.test.series, fitted.setting.batch_size),
-        "peak_megabytes": peak,
+        "peak_megabytes": None if fitted.resumed else peak,  # else it is that of reading a checkpoint
         **similarity(fitted),
     }
 

@@ -50,11 +50,12 @@ class Rolling:
         owners, moments = [np.zeros(0, dtype=int)], [np.zeros(0)]
         for i, (start, end) in enumerate(zip(series.start, series.end, strict=True)):
             first, last = start + (self.context - 1) * self.step, end - self.horizon * self.step
-            count = int(np.floor((last - first) / (every * self.step) + ROUNDING)) + 1
+            slack = max(ROUNDING * self.step, 8 * np.spacing(max(abs(start), abs(end))))
+            count = int(np.floor((last - first + slack) / (every * self.step))) + 1
             if count > 0:
                 owners.append(np.full(count, i))
                 stamps = series.times[series.offsets[i] : series.offsets[i + 1]]
-                moments.append(_snapped(first + np.arange(count) * (every * self.step), stamps, ROUNDING * self.step))
+                moments.append(_snapped(first + np.arange(count) * (every * self.step), stamps, slack))
         return np.concatenate(owners), np.concatenate(moments)
 
     def histories(self, series: SeriesSet, owner: np.ndarray, moments: np.ndarray) -> SeriesSet:

@@ -175,7 +175,13 @@ class SeriesSet:
         """The median time between neighbouring stamps of a series, 1 where no series has two."""
         seams = self.offsets[(self.offsets > 0) & (self.offsets < len(self.times))]
         steps = np.delete(np.diff(self.times), seams - 1)
-        return float(np.median(steps)) if len(steps) else 1.0
+        if not len(steps):
+            return 1.0
+        # On a regular grid steps differ by the rounding of large times: dates in tenths of a second are such.
+        middle, rounding = np.median(steps), 4 * np.spacing(np.abs(self.times).max())
+        mean = float(np.mean(steps[np.abs(steps - middle) <= rounding])) if middle > rounding else float(middle)
+        plain = float(f"{mean:.6g}")
+        return plain if abs(plain - mean) <= rounding else mean
 
     @property
     def has_missing(self) -> bool:

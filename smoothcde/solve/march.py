@@ -108,7 +108,12 @@ class _March:
             slope_after,
         )
         self.clock.count(2)
+        before = self.clock.running
         self.clock.begin(size)
+        if (before & ~self.clock.running).any():
+            # Their slopes are no numbers; left in the graph, they would make the gradients of all others none either.
+            self._clear_away(at_once=True)
+            self.slope = self._slope(start, self.z) if len(self.present.index) else None
         if not self.reuses:
             self.slope = None
 
@@ -191,9 +196,10 @@ class _March:
             slope = torch.where(choose, step.slope, step.first)
         self.slope = slope if self.reuses else None
 
-    def _clear_away(self) -> None:
+    def _clear_away(self, at_once: bool = False) -> None:
+        """Let rows go that have ended, as soon as there are enough of them."""
         running = self.clock.running[self.unit_of_row[self.present.index]]
-        if running.sum() > CROWDED * len(running) or running.all():
+        if running.all() or (running.sum() > CROWDED * len(running) and not at_once):
             return
         stay, leave = np.flatnonzero(running), np.flatnonzero(~running)
         self.left.append((self.present.index[leave], self.z.index_select(0, self._to_device(leave, torch.long))))

@@ -7,6 +7,7 @@ import numpy as np
 
 from smoothcde.estimators.base import CDEEstimator
 from smoothcde.estimators.predictor import Predictor
+from smoothcde.series.arrays import in_seconds
 from smoothcde.series.problems import Problems, listed
 
 
@@ -49,7 +50,7 @@ def observations_of(
             f"values have shape {numbers.shape}; this model needs the {len(channels)} channels {listed(channels)} at "
             "each stamp, (channels,) or (stamps, channels); NaN for what was not observed"
         )
-    times = _numbers(time, "time")
+    times = _numbers(in_seconds(time), "time")
     stamps = max(len(numbers), times.size, len(rows))
     if times.ndim > 1 or any(size not in (1, stamps) for size in (len(numbers), times.size, len(rows))):
         raise ValueError(
@@ -102,6 +103,9 @@ def _of_mapping(values: Mapping[str, Any], channels: Sequence[str]) -> np.ndarra
 
 def _numbers(item: Any, what: str) -> np.ndarray:
     try:
-        return np.asarray(item.detach().cpu().numpy() if hasattr(item, "detach") else item, dtype=np.float64)
+        array = np.asarray(item.detach().cpu().numpy() if hasattr(item, "detach") else item)
+        if array.dtype.kind in "cmM":
+            raise TypeError
+        return array.astype(np.float64)
     except (TypeError, ValueError):
         raise ValueError(f"{what}: not numbers, or rows of unequal length; NaN for what was not observed") from None

@@ -10,6 +10,7 @@ import torch
 from smoothcde.estimators.predictor import BATCH_SIZE
 from smoothcde.models import MultiViewCDE
 from smoothcde.series import SeriesSet
+from smoothcde.series.arrays import in_seconds
 from smoothcde.series.duplicates import check_policy
 from smoothcde.series.problems import Problems, listed
 from smoothcde.storage import read_directory, write_directory
@@ -69,14 +70,17 @@ class StreamingPredictor:
     ):
         self.model = predictor_of(model)
         self.window = _positive(window, "window", "give the length of the history in the series' unit of time")
-        self.series: tuple[Hashable, ...] = tuple(range(series)) if isinstance(series, int) else tuple(series)
+        self.series: tuple[Hashable, ...] = _names(series)
         if not self.series or len(set(self.series)) != len(self.series):
             raise ValueError("series are not unique, or none; give the number of series or a name of its own to each")
         check_policy(duplicates)
         for name, value, allowed in (("late", late, ("insert", "error")), ("method", method, _METHODS)):
             if value not in allowed:
                 raise ValueError(f"{name} is {value!r}; use any of: {', '.join(map(repr, allowed))}")
-        incremental = has_incremental_form(self.model.model)
+        # Frozen steps are followed as they are offline, on paths fitted anew.
+        incremental = has_incremental_form(self.model.model) and self.model.plan is None
+        if method == "incremental" and self.model.plan is not None:
+            raise ValueError('a predictor on frozen steps has no incremental form; use method="auto" or "refit"')
         if method == "incremental" and not incremental:
             raise ValueError(
                 f"the model {self.model.architecture['name']!r} has no incremental form, only gp, mv-gp and mvc-gp "
@@ -213,7 +217,7 @@ class StreamingPredictor:
                 problems.raise_if_any()
             return newest.copy()
         try:
-            moments = np.broadcast_to(np.asarray(at, dtype=np.float64), rows.shape).copy()
+            moments = np.broadcast_to(np.asarray(in_seconds(at), dtype=np.float64), rows.shape).copy()
         except (TypeError, ValueError):
             raise ValueError(f"at is {at!r}; give a number, or one per series ({len(rows)})") from None
         for row in np.flatnonzero(~np.isfinite(moments)):
@@ -242,6 +246,13 @@ class StreamingPredictor:
 
 def _blocks(count: int) -> Iterator[int]:
     return iter(range(0, max(count, 1), BATCH_SIZE))
+
+
+def _names(series: int | Sequence[Hashable]) -> tuple[Hashable, ...]:
+    """So many numbers, the one name given, or all of them."""
+    if isinstance(series, int):
+        return tuple(range(series))
+    return (series,) if isinstance(series, str) else tuple(series)
 
 
 def _positive(value: Any, name: str, remedy: str) -> float:

@@ -65,7 +65,8 @@ class RememberedScores:
         moved = times[:, 0] != self.edge[rows]
         stale[moved, : self.reach] = True
         stale &= stamped
-        self.edge[rows] = np.where(stamped[:, 0], times[:, 0], np.nan)
+        # An empty window scores nothing: what was scored at the edge before still is.
+        self.edge[rows] = np.where(stamped[:, 0], times[:, 0], self.edge[rows])
 
         scores = kept_scores[rows[:, None], slots]
         series, places = np.nonzero(stale)

@@ -7,7 +7,7 @@ header, everything else. One file, because two could disagree after a crash betw
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
@@ -83,19 +83,45 @@ def identity_of(
     objective: Any,
     data: Mapping[str, tuple[SeriesSet, np.ndarray, np.ndarray | None] | None],
 ) -> dict[str, Any]:
-    """What makes a run this run: recipe, shapes of the model, objective, and fingerprints of all data."""
+    """What makes a run this run: recipe, shapes and settings of the model, objective, and fingerprints of all data."""
     settings = json.loads(json.dumps(asdict(recipe), default=str))
     shapes = [(name, tuple(tensor.shape), str(tensor.dtype)) for name, tensor in model.state_dict().items()]
     identity = {f"recipe.{name}": value for name, value in settings.items()}
     identity["weights of the model"] = hashlib.sha256(repr(shapes).encode()).hexdigest()
+    identity["settings of the model"] = hashlib.sha256(repr(_settings(model)).encode()).hexdigest()
     identity["objectives"] = f"{type(objective).__name__} {objective.metric}"
+    identity["settings of the objective"] = repr(_plain_attributes(objective))
     return identity | {f"{name} data": None if part is None else _fingerprint(*part) for name, part in data.items()}
+
+
+def _settings(model: nn.Module) -> list[Any]:
+    """What the weights do not tell of a model: kinds of its parts, their attributes, and constant tensors."""
+    parts = [(name, type(part).__qualname__, _plain_attributes(part)) for name, part in model.named_modules()]
+    return [*parts, *((name, buffer.detach().cpu().tolist()) for name, buffer in model.named_buffers())]
+
+
+def _plain_attributes(thing: Any) -> list[tuple[str, str]]:
+    """Public attributes that are numbers, text, or made of these: they look the same in every process."""
+    attributes = vars(thing) if hasattr(thing, "__dict__") else {}
+    return sorted(
+        (name, repr(value))
+        for name, value in attributes.items()
+        if not name.startswith("_") and name != "training" and _is_plain(value)
+    )
+
+
+def _is_plain(value: Any) -> bool:
+    if is_dataclass(value):
+        return all(_is_plain(getattr(value, field.name)) for field in fields(value))
+    if isinstance(value, tuple | list):
+        return all(map(_is_plain, value))
+    return value is None or isinstance(value, bool | int | float | str)
 
 
 def _fingerprint(series: SeriesSet, targets: np.ndarray, weights: np.ndarray | None) -> str:
     digest = hashlib.sha256(repr((series.ids, series.channel_names, series.static_names)).encode())
     arrays = [getattr(series, field.name) for field in fields(series)]
-    for array in (*arrays, targets, weights):
+    for array in (*arrays, np.asarray(targets), None if weights is None else np.asarray(weights)):
         if isinstance(array, np.ndarray):
             digest.update(repr((array.shape, array.dtype.str)).encode())
             digest.update(np.ascontiguousarray(array).tobytes() if array.dtype != object else repr(array).encode())

@@ -61,7 +61,7 @@ class Recipe:
 
     def __post_init__(self):
         for name, least in (("epochs", 1), ("batch_size", 1), ("seed", 0)):
-            if getattr(self, name) < least:
+            if getattr(self, name) != int(getattr(self, name)) or getattr(self, name) < least:
                 raise ValueError(f"{name} is {getattr(self, name)}; give a whole number of at least {least}")
         if not (math.isfinite(self.learning_rate) and self.learning_rate > 0):
             raise ValueError(f"learning_rate is {self.learning_rate}; give a number above 0, 1e-3 say")
@@ -92,7 +92,7 @@ class Recipe:
             return _eased(self.learning_rate, 0.0, step / max(steps, 1))
         # As torch's OneCycleLR: a function of the step, so that a resumed run has nothing to restore.
         first, last = self.learning_rate / 25, self.learning_rate / 25e4
-        peak = 0.3 * steps - 1
+        peak = _peak(steps)
         if step <= peak:
             return _eased(first, self.learning_rate, step / peak if peak > 0 else 1.0)
         return _eased(self.learning_rate, last, (step - peak) / (steps - 1 - peak))
@@ -101,10 +101,15 @@ class Recipe:
         """Adam's first beta at a step: in a cycle it falls while the learning rate rises."""
         if self.schedule != "one-cycle":
             return 0.9
-        peak = 0.3 * steps - 1
+        peak = _peak(steps)
         if step <= peak:
             return _eased(0.95, 0.85, step / peak if peak > 0 else 1.0)
         return _eased(0.85, 0.95, (step - peak) / (steps - 1 - peak))
+
+
+def _peak(steps: int) -> float:
+    """The step of a cycle at which its rate is highest, before the first in a very short cycle; an only step is it."""
+    return 0.3 * steps - 1 if steps > 1 else 0.0
 
 
 def _eased(start: float, end: float, share: float) -> float:

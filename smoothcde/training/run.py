@@ -72,7 +72,8 @@ class StepLoss(nn.Module):
         except SolveError as error:
             # Other processes wait in backward; a loss that is no number tells all of them at once.
             work.failure = error
-            work.unfinished = sorted({int(row) % len(work.batch) for row in np.flatnonzero(error.solution.codes)})
+            failed = np.flatnonzero(error.solution.codes)
+            work.unfinished = np.unique(self.model.series_of(failed, len(work.batch))).tolist()
             return anchor + math.nan
         outputs = outcome.outputs.to(work.weights.dtype)
         work.nfe = outcome.nfe
@@ -113,7 +114,7 @@ class Run:
     @property
     def finished(self) -> bool:
         """Whether there is nothing left to do."""
-        return self.epoch == self.recipe.epochs or self.record.stopped
+        return self.epoch >= self.recipe.epochs or self.record.stopped
 
     @property
     def seconds(self) -> float:
@@ -185,7 +186,8 @@ class Run:
             record.best_epoch = entry["epoch"]
             self.best = {name: tensor.detach().clone() for name, tensor in self.model.state_dict().items()}
         patience = self.recipe.patience if self.validation is not None else None
-        record.stopped = patience is not None and entry["epoch"] - record.best_epoch >= patience
+        weary = patience is not None and entry["epoch"] - record.best_epoch >= patience
+        record.stopped = weary and entry["epoch"] < self.recipe.epochs
         record.seconds, self.epoch_began, record.processor_seconds = now, now, self.processor_seconds
         self.step, self.sums = 0, [0.0, 0.0, 0.0]
         return entry
@@ -274,8 +276,8 @@ class Run:
                     parts.append(self.model(batch).to(self.like.dtype))
             except SolveError as error:
                 ids = [examples.series.ids[i] for i in chosen]
-                stuck = sorted({int(row) % len(chosen) for row in np.flatnonzero(error.solution.codes)})
-                culprits = [ids[i] for i in stuck]
+                failed = np.flatnonzero(error.solution.codes)
+                culprits = [ids[i] for i in np.unique(self.model.series_of(failed, len(chosen)))]
                 raise TrainingError.at("", self.epoch + 1, self.step, ids, culprits, error) from error
         outputs = torch.cat(parts)
         if self.fabric.world_size > 1:

@@ -114,3 +114,36 @@ def test_a_saved_forecaster_is_not_bent(place):
     (place / "other" / "notes.txt").write_text("mine")
     told = command("forecast", place / "load.csv", "--model-dir", place / "other")
     assert "is there already and holds no model; choose another --model-dir" in told.stderr
+
+
+def test_times_come_back_with_their_fractions_and_their_zone(tmp_path):
+    values = np.sin(np.arange(60) / 4)
+    quick = ("--context", 6, "--horizon", 4, "--model", "last-value", "--json")
+    stamps = pd.date_range("2024-03-30", periods=60, freq="250ms")
+    pd.DataFrame({"time": [t.isoformat() for t in stamps], "load": values}).to_csv(tmp_path / "t.csv", index=False)
+    told = json.loads(command("forecast", tmp_path / "t.csv", *quick).stdout)
+    assert [row["time"] for row in told["forecasts"]][:2] == [
+        "2024-03-30T00:00:15.000000",
+        "2024-03-30T00:00:15.250000",
+    ]
+    zoned = pd.date_range("2024-03-30", periods=60, freq="1h", tz="UTC").tz_convert("Europe/Berlin")
+    pd.DataFrame({"time": [t.isoformat() for t in zoned], "load": values}).to_csv(tmp_path / "z.csv", index=False)
+    told = json.loads(command("forecast", tmp_path / "z.csv", *quick).stdout)
+    assert pd.Timestamp(told["forecasts"][0]["time"]) == zoned[-1] + pd.Timedelta(hours=1)
+    spans = pd.DataFrame({"time": pd.to_timedelta(np.arange(60), unit="s"), "load": values})
+    spans.to_parquet(tmp_path / "s.parquet")
+    told = json.loads(command("forecast", tmp_path / "s.parquet", *quick).stdout)
+    assert told["forecasts"][0]["time"] == 60.0
+
+
+def test_what_a_saved_forecaster_does_not_do_is_refused(place, tmp_path):
+    first = command("forecast", place / "load.csv", *SMALL, "--model", "last-value", "--model-dir", tmp_path / "m")
+    assert first.exit_code == 0, first.output
+    for asked in (("--quantiles", "0.1,0.5,0.9"), ("--step", 7), ("--period", 24), ("--model", "mvc-gp")):
+        told = command("forecast", place / "load.csv", "--model-dir", tmp_path / "m", *asked)
+        assert told.exit_code == 1
+        assert f"{asked[0]} is " in told.stderr
+        assert "leave the option out, or choose another --model-dir" in told.stderr
+    load().rename(columns={"time": "when"}).to_csv(tmp_path / "when.csv", index=False)
+    told = command("forecast", tmp_path / "when.csv", "--model-dir", tmp_path / "m", "--time", "when", "--json")
+    assert told.exit_code == 0, told.output

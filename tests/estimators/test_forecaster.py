@@ -247,7 +247,7 @@ class TestWrongUse:
             quick().set_params(**settings).fit(waves())
 
     def test_a_validation_set_of_other_channels(self):
-        with pytest.raises(ValueError, match="the validation series have 1 channels, training has 2"):
+        with pytest.raises(ValueError, match="trained on 2 channels; the series have 1"):
             quick().fit(waves(), validation=np.zeros((1, 1, 40)))
 
     def test_a_model_that_is_no_forecaster(self, tmp_path):
@@ -267,3 +267,16 @@ def test_missing_targets_do_not_teach():
     some = SeriesSet.from_arrays([sparse.T], [series.times], channel_names=series.channel_names)
     forecast = quick().fit(some).predict(series)
     assert np.isfinite(forecast.values).all()
+
+
+def test_validation_channels_are_found_by_name():
+    times = np.arange(120.0)
+    values = np.stack([np.sin(times / 3), 100 + 5 * np.cos(times / 5)])
+    losses = []
+    for order in ([0, 1], [1, 0]):
+        held = SeriesSet.from_arrays([values[order]], [times], channel_names=[["a", "b"][i] for i in order])
+        series = SeriesSet.from_arrays([values], [times], channel_names=["a", "b"]).with_window(end=90.0)
+        forecaster = CDEForecaster(8, 4, "gru", hidden=6, epochs=1, random_state=0, baseline=False)
+        forecaster.fit(series, held.with_window(start=83.0))
+        losses.append(forecaster.predictor_.record["epochs"][0]["validation_loss"])
+    assert losses[0] == losses[1]

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from explained_series import CHANNELS, IDS, SERIES, WITHOUT_PATH, small_predictor
@@ -198,3 +199,9 @@ def test_static_features_are_those_that_the_model_sees():
     assert [entry.static.tolist() for entry in told.series] == SERIES.static.tolist()
     without = small_predictor(series=replace(SERIES, static=None, static_names=()))
     assert explain(without, more).static_names == ()
+
+
+def test_truths_of_a_table_are_taken_by_place():
+    truth = pd.Series(["a", "b", "c", "a"], index=[3, 2, 1, 0])
+    told = explain(small_predictor(), SERIES, truth=truth)
+    assert [entry.answer.truth for entry in told.series] == ["a", "b", "c", "a"]

@@ -22,7 +22,7 @@ from small_models import (
     small_model,
 )
 
-from smoothcde.models import MODELS
+from smoothcde.models import MODELS, build_model
 from smoothcde.series import SeriesSet
 from smoothcde.training import CrossEntropy, Recipe, measure_classifier, train
 
@@ -276,3 +276,34 @@ def test_learns_to_tell_rising_from_falling(name):
     epochs = 20 if name in WITHOUT_PATH else 10
     train(model, known, labels, CrossEntropy(), Recipe(epochs=epochs, batch_size=48, learning_rate=0.05))
     assert measure_classifier(model, test, truth).accuracy > 0.95
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_requested_times_are_numbers(name):
+    series = SeriesSet.from_arrays(np.zeros((2, 1, 4)))
+    with pytest.raises(ValueError, match="times hold NaN; give every requested moment a number"):
+        build_model(name, channels=1, outputs=1, time_scale=3.0, hidden=4).solve(series.batch(), times=[float("nan")])
+
+
+def test_inference_mode_leaves_nothing_that_training_trips_over():
+    series = SeriesSet.from_arrays(np.random.default_rng(0).normal(size=(3, 2, 7)))
+    model = build_model("mvc-gp", channels=2, outputs=2, time_scale=6.0, bandwidths=(0.173, 0.31), hidden=4)
+    with torch.inference_mode():
+        model(series.batch())
+    model(series.batch()).sum().backward()
+
+
+def test_mamba_runs_in_mixed_precision():
+    series = SeriesSet.from_arrays(np.random.default_rng(0).normal(size=(3, 2, 7)))
+    model = build_model("mamba", channels=2, outputs=2, time_scale=6.0, hidden=4)
+    with torch.autocast("cpu", torch.bfloat16):
+        outputs = model(series.batch())
+    outputs.float().sum().backward()
+    torch.testing.assert_close(outputs.float(), model(series.batch()), rtol=0.05, atol=0.05)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_no_series_have_no_outputs(name):
+    series = SeriesSet.from_arrays(np.zeros((2, 1, 4)))[np.zeros(0, dtype=int)]
+    model = build_model(name, channels=1, outputs=2, time_scale=3.0, hidden=4)
+    assert model.solve(series.batch()).outputs.shape == (0, 2)

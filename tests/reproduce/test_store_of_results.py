@@ -95,6 +95,12 @@ class TestCosts:
         assert list(plan.left) == trials[2:]
         assert plan.hours == pytest.approx(2 * one)
 
+    def test_a_dear_trial_is_not_passed_over_for_cheaper_ones(self, store):
+        trials = [Trial.of("UWaveGestureLibrary", model) for model in ("gp", "linear", "kernel")]
+        plan = within(trials, hours_of(trials[0]) + hours_of(trials[2]), store)
+        assert list(plan.chosen) == trials[:1]
+        assert list(plan.left) == trials[1:]
+
     def test_what_has_a_result_costs_nothing(self, store):
         trials = [small(seed=0), small(seed=1)]
         store.add(trials[0], fake(), {})

@@ -89,3 +89,16 @@ def test_a_history_holds_no_stamp_after_its_origin_and_a_future_none_before():
 def test_what_is_too_short_has_no_window(length):
     series = recording(np.arange(length))
     assert len(Rolling(context=5, horizon=3, step=1.0).origins(series)[0]) == 0
+
+
+@pytest.mark.parametrize(
+    ("start", "step"), [(1.7040672e9, 0.1), (1.7040672e9, 0.05), (2460310.5, 1 / 24), (0.0, 1 / 3), (1e4, 900.0)]
+)
+def test_origins_on_a_regular_grid_far_from_zero_are_stamps(start, step):
+    series = recording(start + np.arange(400) * step)
+    assert series.median_step == pytest.approx(step, rel=1e-6)
+    rolling = Rolling(context=24, horizon=4, step=series.median_step)
+    owner, moments = rolling.origins(series)
+    assert len(moments) == 400 - 24 - 4 + 1
+    np.testing.assert_array_equal(moments, series.times[23:-4])
+    assert (rolling.histories(series, owner, moments).lengths == 24).all()

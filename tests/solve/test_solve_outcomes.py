@@ -179,3 +179,25 @@ class TestRequests:
         path = GPPath.fit(double(smooth_series()), 2.0, 0.1)
         with pytest.raises(ValueError, match="z0 has 5 rows and the path 3; give one state per row of the path"):
             integrate(ControlTerm(TinyField(), path), states(5), 0.0, 1.0)
+
+
+@pytest.mark.parametrize("gradient", ["backprop", "checkpoint", "adjoint"])
+@pytest.mark.parametrize("rows", [2, 30])
+def test_rows_that_fail_at_their_start_spoil_no_gradients(gradient, rows):
+    class Grows(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.rate = torch.nn.Parameter(torch.ones((), dtype=torch.float64))
+
+        def forward(self, t: Tensor, z: Tensor) -> Tensor:
+            return self.rate * torch.exp(z)
+
+    found = []
+    for count in (rows, rows - 1):
+        field, z0 = Grows(), torch.full((count, 1), -3.0, dtype=torch.float64)
+        if count == rows:
+            z0[0] = 2000.0  # exp of it is infinite
+        solution = integrate(ODETerm(field), z0, 0.0, 1.0, throw=False, gradient=gradient)
+        solution.state[torch.as_tensor(solution.codes == 0)].sum().backward()
+        found.append(field.rate.grad)
+    assert_array_equal(found[0], found[1])

@@ -222,3 +222,42 @@ def test_auto_fits_short_windows_anew_and_remembers_long_ones(monkeypatch):
     stream.update(1.001, [0.0, 0.0])
     np.testing.assert_allclose(stream.outputs(), before, atol=1e-2)
     assert asked
+
+
+def test_an_empty_window_in_between_changes_no_answer():
+    recorded = Recorded(small_predictor("mvc-gp"), 12.0, method="incremental")
+    generator = np.random.default_rng(0)
+    for time in range(13):
+        recorded.update([float(time)], generator.normal(size=(1, 2)), [0])
+    for at in (12.0, 20.0, 500.0, 12.0):
+        offline = recorded.predictor.probabilities(recorded.offline(at))
+        np.testing.assert_allclose(recorded.stream.predict_proba(at), offline, atol=1e-9)
+
+
+def test_dates_are_seconds_as_in_tables(predictor):
+    stream = StreamingPredictor(predictor, 3600.0)
+    for moment in ("2024-01-01T00:00:00", "2024-01-01T00:30:00"):
+        stream.update(np.datetime64(moment, "ns"), [1.0, 2.0])
+    assert held(stream)[0] == [1704067200.0, 1704069000.0]
+    assert held(stream, at=np.datetime64("2024-01-01T01:15:00"))[0] == [1704069000.0]
+    with pytest.raises(ValueError, match="values: not numbers"):
+        stream.update(1704070000.0, np.array(["2024-01-01", "2024-01-02"], dtype="datetime64[D]"))
+
+
+def test_frozen_steps_are_followed_as_they_are_offline():
+    predictor = small_predictor("mvc-gp")
+    recorded = Recorded(predictor, 10.0)
+    generator = np.random.default_rng(0)
+    for time in range(11):
+        recorded.update([float(time)], generator.normal(size=(1, 2)), [0])
+    frozen = predictor.frozen(recorded.offline())
+    with pytest.raises(ValueError, match="on frozen steps has no incremental form"):
+        StreamingPredictor(frozen, 10.0, method="incremental")
+    stream = StreamingPredictor(frozen, 10.0)
+    for time, value in recorded.told[0]:
+        stream.update(time, value)
+    np.testing.assert_allclose(stream.outputs(), frozen.outputs(recorded.offline()), atol=1e-12)
+
+
+def test_a_single_name_is_one_series(predictor):
+    assert StreamingPredictor(predictor, 1.0, "bed 1").series == ("bed 1",)

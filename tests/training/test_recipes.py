@@ -118,3 +118,7 @@ def test_constant_is_constant():
 def test_what_makes_no_sense_is_refused(wrong, words):
     with pytest.raises(ValueError, match=words.replace(".", r"\.")):
         Recipe(**wrong)
+
+
+def test_a_single_step_is_a_step():
+    assert Recipe(learning_rate=0.01).learning_rate_at(0, 1) == pytest.approx(0.01)

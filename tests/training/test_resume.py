@@ -199,3 +199,19 @@ def test_regression_resumes_too(tmp_path):
 def test_the_recipe_of_the_kill_test_uses_everything_random():
     assert RECIPE.dropout > 0
     assert len(LABELS) % RECIPE.batch_size
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        (("linear", {}), ("cubic", {})),
+        (("gp", {}), ("gp", {"bandwidths": (0.4,)})),
+        (("gp", {}), ("gp", {"noise": 0.5})),
+        (("gp", {}), ("gp", {"rtol": 0.1})),
+    ],
+    ids=["path", "bandwidth", "noise", "tolerance"],
+)
+def test_a_model_with_the_same_weights_and_other_settings_is_another_run(tmp_path, first, second):
+    train(model_of(first[0], **first[1]), trends(), LABELS, CrossEntropy(), SHORT, directory=tmp_path)
+    with pytest.raises(CheckpointError, match="settings of the model differ"):
+        train(model_of(second[0], **second[1]), trends(), LABELS, CrossEntropy(), SHORT, directory=tmp_path)
