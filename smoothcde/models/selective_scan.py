@@ -25,7 +25,8 @@ def selective_scan(
     there is to be none, only the last two of them.
     """
     with torch.autocast(inputs.device.type, enabled=False):  # a long sum would feel the rounding of mixed precision
-        inputs, gaps, write, read = (part.to(rates.dtype) for part in (inputs, gaps, write, read))
+        dtype = torch.promote_types(inputs.dtype, rates.dtype)
+        inputs, gaps, rates, write, read = (part.to(dtype) for part in (inputs, gaps, rates, write, read))
         return _Scan.apply(gaps * inputs, gaps, rates, write, read, torch.is_grad_enabled()) + skip * inputs
 
 

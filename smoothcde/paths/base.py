@@ -13,6 +13,10 @@ from smoothcde.series import SeriesBatch
 
 AnyPath = TypeVar("AnyPath", bound="Path")  # not typing.Self, which run-time checking by beartype refuses in methods
 
+LONGEST_STEP = 2.0
+"""In bandwidths: far from observations a smoothed path is flat, and a solver that sees nothing would step over all that
+comes next. The stages of such a step are close enough that some of them fall into any bump or rise."""
+
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Path(ABC):
@@ -89,6 +93,11 @@ class Path(ABC):
         """Times a solver should end a step on, increasing per row and padded with infinity; none for smooth paths."""
         return self.start.new_zeros(self.rows, 0)
 
+    @property
+    def longest_step(self) -> Float64[Tensor, "rows"] | None:
+        """The longest step a solver should try, lest it miss what the path does in between; None for any."""
+        return None
+
     def clock(self, t: Float64[Tensor, "rows moments"]) -> Float64[Tensor, "rows moments"]:
         """The path's own parameter at real time `t`: the same, unless the path says otherwise (rectilinear does)."""
         return t
@@ -142,7 +151,7 @@ class Path(ABC):
         return replace(self, **dict(zip(self._smooth_fields(), tensors, strict=True)))
 
     def _smooth_fields(self) -> list[str]:
-        times = {"start", "end", "grid", "landings"}  # where things happen is data, not something to learn
+        times = {"start", "end", "grid", "landings", "longest"}  # where things happen is data, not something to learn
         return [
             f.name
             for f in fields(self)

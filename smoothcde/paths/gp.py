@@ -9,7 +9,7 @@ from jaxtyping import Float, Float64
 from torch import Tensor
 
 from smoothcde.paths import chebyshev
-from smoothcde.paths.base import Path, positive_per_view, repeat_views, view_weights
+from smoothcde.paths.base import LONGEST_STEP, Path, positive_per_view, repeat_views, view_weights
 from smoothcde.paths.gp_panels import NODES, panel_coefficients, panels_over
 from smoothcde.paths.gp_posterior import from_sums, posterior_of
 from smoothcde.paths.gp_sums import ObservationSums, on_unit_window, precision_of
@@ -54,12 +54,14 @@ class GPPath(Path):
         slopes: of X', likewise.
         panel: length of the row's panels.
         covariance: of the node values, as a bilinear form in Chebyshev coefficients; only if asked for.
+        longest: see `longest_step`.
     """
 
     coefficients: Float[Tensor, "rows panels nodes channels"]
     slopes: Float[Tensor, "rows panels nodes channels"]
     panel: Float64[Tensor, "rows"]
     covariance: Float64[Tensor, "rows own nodes nodes"] | None = None
+    longest: Float64[Tensor, "rows"] | None = None
 
     @classmethod
     def fit(
@@ -109,7 +111,7 @@ class GPPath(Path):
             precision = precision_of(batch, noise[group], None if weights is None else weights[:, group])
             return posterior.solve(count, bandwidth[group], scale[group], precision, variance)
 
-        return cls._of_views(solve, counts, batch.start, batch.end, mean, batch.dtype)
+        return cls._of_views(solve, counts, batch.start, batch.end, mean, batch.dtype, bandwidth)
 
     @classmethod
     def _in_panels(
@@ -134,7 +136,7 @@ class GPPath(Path):
             return fitted, None
 
         rows = panel.repeat_interleave(len(batch))
-        return cls._of_views(solve, list(counts), batch.start, batch.end, mean, batch.dtype, rows)
+        return cls._of_views(solve, list(counts), batch.start, batch.end, mean, batch.dtype, bandwidth, rows)
 
     @classmethod
     def of_sums(
@@ -166,7 +168,7 @@ class GPPath(Path):
             means, _ = from_sums(gram.flatten(1, 2), pull.flatten(1, 2), window, h, torch.ones_like(h), variance=False)
             return means if sums.shared else means[..., 0].unflatten(1, (n, systems)).mT, None
 
-        return cls._of_views(solve, list(nodes), start, end, start.new_zeros(()), dtype)
+        return cls._of_views(solve, list(nodes), start, end, start.new_zeros(()), dtype, bandwidth)
 
     @classmethod
     def _of_views(
@@ -177,6 +179,7 @@ class GPPath(Path):
         end: Tensor,
         mean: Tensor,
         dtype: torch.dtype,
+        bandwidth: Tensor,
         panel: Tensor | None = None,
     ) -> "GPPath":
         """Paths of all views; `solve` gives coefficients and covariances of those with the same count.
@@ -208,7 +211,13 @@ class GPPath(Path):
             slopes=slopes.to(dtype),
             panel=panel,
             covariance=torch.cat(spreads) if spreads else None,
+            longest=LONGEST_STEP * bandwidth.detach().repeat_interleave(len(start)),
         )
+
+    @property
+    def longest_step(self) -> Float64[Tensor, "rows"] | None:
+        """A few bandwidths."""
+        return self.longest
 
     @property
     def template(self) -> Tensor:

@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Float, Float64
 from torch import Tensor
 
-from smoothcde.paths.base import Path, positive_per_view, repeat_views, view_weights
+from smoothcde.paths.base import LONGEST_STEP, Path, positive_per_view, repeat_views, view_weights
 from smoothcde.paths.gp_sums import precision_of
 from smoothcde.series import SeriesBatch
 
@@ -55,6 +55,11 @@ class ExactGPPath(Path):
             dual=dual,
             bandwidth=h,
         )
+
+    @property
+    def longest_step(self) -> Float64[Tensor, "rows"]:
+        """A few bandwidths."""
+        return LONGEST_STEP * self.bandwidth.detach()
 
     @property
     def template(self) -> Tensor:

@@ -73,6 +73,12 @@ class JoinedPath(Path):
         """The knots of all parts."""
         return inner_knots(torch.cat([part.knots for part in self.parts], dim=1), self.start, self.end)
 
+    @property
+    def longest_step(self) -> Float64[Tensor, "rows"] | None:
+        """The shortest of the parts'."""
+        limits = [limit for part in self.parts if (limit := part.longest_step) is not None]
+        return torch.stack(limits).amin(dim=0) if limits else None
+
     def clock(self, t: Float64[Tensor, "rows moments"]) -> Float64[Tensor, "rows moments"]:
         """The first part's clock."""
         return self.parts[0].clock(t)

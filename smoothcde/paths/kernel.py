@@ -7,14 +7,14 @@ import torch
 from jaxtyping import Bool, Float, Float64, Int
 from torch import Tensor
 
-from smoothcde.paths.base import Path, positive_per_view, repeat_views, view_weights
+from smoothcde.paths.base import LONGEST_STEP, Path, positive_per_view, repeat_views, view_weights
 from smoothcde.paths.kernel_reach import near_stamps
 from smoothcde.paths.kernels import kernel_named
 from smoothcde.paths.missing import previous_observed
 from smoothcde.paths.piecewise import inner_knots
 from smoothcde.series import SeriesBatch
 
-WIDE_GAP = 6.0
+WIDE_GAP = 3.0
 """A gap of more bandwidths than this makes the Gaussian path a sharp step, which a solver could jump over."""
 STEP_REACH = 8.0
 """Half-width of such a step, in units of bandwidth^2 / gap, that steps should end at."""
@@ -25,7 +25,7 @@ class KernelPath(Path):
     """X(t) = sum_k alpha_k k_h(t - t_k) x_k / sum_j alpha_j k_h(t - t_j) (the paper's eq. 4), channel by channel.
 
     It is a softmax over log alpha_k + log k_h(t - t_k), which stays finite at any distance from the observations. For
-    the Gaussian, X'(t) is the weighted covariance of (t_k, x_k) divided by h^2. Across a gap D much wider than h the
+    the Gaussian, X'(t) is the weighted covariance of (t_k, x_k) divided by h^2. Across a gap D wider than a few h the
     path is a step of width h^2 / D: its foot, middle and head are `knots`, lest a solver step over it.
 
     A channel without observations is zero. Compact kernels (Epanechnikov, tricube) are 0/0 in gaps wider than 2 h:
@@ -133,6 +133,11 @@ class KernelPath(Path):
         gap = times - times.gather(1, before.clamp(min=0))
         wide = self.seen & ~first & (before >= 0) & (gap > WIDE_GAP * self.bandwidth[:, None, None])
         return wide.flatten(1).any(dim=1)
+
+    @property
+    def longest_step(self) -> Float64[Tensor, "rows"]:
+        """A few bandwidths."""
+        return LONGEST_STEP * self.bandwidth.detach()
 
     @property
     def template(self) -> Tensor:

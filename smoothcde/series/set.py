@@ -179,7 +179,8 @@ class SeriesSet:
             return 1.0
         # On a regular grid steps differ by the rounding of large times: dates in tenths of a second are such.
         middle, rounding = np.median(steps), 4 * np.spacing(np.abs(self.times).max())
-        mean = float(np.mean(steps[np.abs(steps - middle) <= rounding])) if middle > rounding else float(middle)
+        alike = steps[np.abs(steps - middle) <= rounding]
+        mean = float(np.mean(alike)) if middle > rounding and len(alike) else float(middle)
         plain = float(f"{mean:.6g}")
         return plain if abs(plain - mean) <= rounding else mean
 

@@ -161,6 +161,11 @@ class _AdjointTerm(Term):
         """The forward term's, seen from the other end."""
         return None if self._knots is None else -self._knots
 
+    @property
+    def longest_step(self) -> Tensor | None:
+        """The forward term's."""
+        return self._term.longest_step
+
     def tensors(self) -> tuple[Tensor, ...]:
         """None: nothing differentiates an adjoint here."""
         return ()

@@ -31,7 +31,14 @@ class Clock:
     """Where each unit is, how far it wants to step, and how it fared."""
 
     def __init__(
-        self, start: np.ndarray, end: np.ndarray, knots: np.ndarray, controller: Controller, order: int, max_steps: int
+        self,
+        start: np.ndarray,
+        end: np.ndarray,
+        knots: np.ndarray,
+        limits: np.ndarray,
+        controller: Controller,
+        order: int,
+        max_steps: int,
     ):
         self.time = start.astype(np.float64).copy()
         self.size = np.zeros(len(start))
@@ -39,7 +46,7 @@ class Clock:
         self.accepted = np.zeros(len(start), dtype=np.int64)
         self.rejected = np.zeros(len(start), dtype=np.int64)
         self.code = np.where(end > start, RUNNING, _CODE[Status.FINISHED])
-        self._end = end
+        self._end, self._limits = end, limits
         self._controller, self._order, self._max_steps = controller, order, max_steps
         self._previous = np.ones(len(start))
         self.landed = np.zeros(len(start), dtype=bool)
@@ -65,9 +72,10 @@ class Clock:
         running = self.running
         target = self._landings[np.arange(len(self.time)), self._next]
         room = target - self.time
-        lands = self.size * STRETCH >= room
+        wanted = np.minimum(self.size, self._limits)
+        lands = wanted * STRETCH >= room
         # Two equal steps to the landing point instead of a long one and a sliver.
-        size = np.where(lands, room, np.where(2 * self.size > room, room / 2, self.size))
+        size = np.where(lands, room, np.where(2 * wanted > room, room / 2, wanted))
         size = np.where(running, size, 0.0)
         end = np.where(running & lands, target, self.time + size)
         return Proposal(self.time, end, size)

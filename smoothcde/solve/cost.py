@@ -66,6 +66,8 @@ def predict_cost(path: Path, tolerance: float, solver: str = "dopri5") -> np.nda
     tableau, (always, rate) = TABLEAUS[solver], CALIBRATIONS[solver]
     order = tableau.order
     steps = always + rate * tolerance ** (-1 / (order + 1)) * roughness(path)
+    if (longest := path.longest_step) is not None:
+        steps = np.maximum(steps, ((path.end - path.start) / longest).cpu().numpy())
     kinks = path.knots.isfinite().sum(dim=1).cpu().numpy() if path.knots.shape[1] else 0
     return 2 + (tableau.slopes - 1) * (np.maximum(steps, 1.0) + kinks)
 

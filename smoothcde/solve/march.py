@@ -54,7 +54,8 @@ class _March:
         )
         knots = problem.unit_knots(self.term.knots, len(start))
         controller = IntegralController() if options.step_control == "joint" else PIController()
-        self.clock = Clock(start, end, knots, controller, self.tableau.order, options.max_steps)
+        limits = problem.unit_limits(self.term.longest_step, self.unit_of_row, len(start))
+        self.clock = Clock(start, end, knots, limits, controller, self.tableau.order, options.max_steps)
         self.backward_nfe = np.zeros(len(self.unit_of_row), dtype=np.int64)
         # Far enough from a kink to be on one side of it after rounding; units without kinks have no need of it.
         kinked = np.isfinite(knots).any(axis=1)

@@ -29,7 +29,8 @@ class SolverOptions:
         step_control: who shares a step size. "row": nobody, each (series, view) pair steps as it needs and leaves when
             done. "sample": the views of a series. "joint": the whole batch, by the RMS over all of it and torchdiffeq's
             controller, as the paper measured; every row then costs what the stiffest costs.
-        knots: "land" ends steps on the path's kinks, which keeps the method's order. "step_over" ignores them.
+        knots: "land" ends steps on the path's kinks, which keeps the method's order, and keeps to the longest step that
+            a smoothed path names. "step_over" ignores both.
         gradient: "backprop" through the accepted steps; "checkpoint", the same numbers in less memory for one more
             forward pass; "adjoint", a second solve backwards in time, equal up to the tolerance.
         max_steps: tried steps per row before it is given up.

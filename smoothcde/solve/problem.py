@@ -90,6 +90,13 @@ class Problem:
             return np.swapaxes(per_view, 0, 1).reshape(self.rows.samples, -1)
         return np.unique(host[np.isfinite(host)])[None]
 
+    def unit_limits(self, longest: Tensor | None, unit_of_row: np.ndarray, units: int) -> np.ndarray:
+        """The longest step of each unit: that of its row with the shortest."""
+        limits = np.full(units, np.inf)
+        if longest is not None and self.options.knots == "land":
+            np.minimum.at(limits, unit_of_row, longest.double().cpu().numpy())
+        return limits
+
 
 def _per_row(bound: Any, name: str, count: int) -> np.ndarray:
     array = bound.detach().double().cpu().numpy() if isinstance(bound, Tensor) else np.asarray(bound, dtype=np.float64)

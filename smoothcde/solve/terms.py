@@ -39,6 +39,11 @@ class Term(ABC):
     def knots(self) -> Float64[Tensor, "rows knots"] | None:
         """Times at which the right-hand side is not smooth, or None if it always is."""
 
+    @property
+    def longest_step(self) -> Float64[Tensor, "rows"] | None:
+        """The longest step to try, or None for any."""
+        return None
+
     @abstractmethod
     def tensors(self) -> tuple[Tensor, ...]:
         """Per-row tensors that the right-hand side depends on, for the adjoint."""
@@ -86,6 +91,11 @@ class _AlongPath(Term):
         """The path's."""
         knots = self.path.knots
         return knots if knots.shape[1] else None
+
+    @property
+    def longest_step(self) -> Float64[Tensor, "rows"] | None:
+        """The path's."""
+        return self.path.longest_step
 
     def tensors(self) -> tuple[Tensor, ...]:
         """The path's."""

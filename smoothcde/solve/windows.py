@@ -60,6 +60,11 @@ class WindowedTerm(Term):
         ends = torch.stack([self.start, self.end], dim=1)
         return ends if self.term.knots is None else torch.cat([self.term.knots, ends], dim=1)
 
+    @property
+    def longest_step(self) -> Float64[Tensor, "rows"] | None:
+        """The inner term's."""
+        return self.term.longest_step
+
     def tensors(self) -> tuple[Tensor, ...]:
         """The inner term's."""
         return self.term.tensors()

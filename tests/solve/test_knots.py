@@ -5,7 +5,7 @@ import pytest
 import torch
 from solve_problems import TinyField, double, error_in_tolerances, ragged_series, scipy_state, states
 
-from smoothcde.paths import JoinedPath, KernelPath, LinearPath, NaturalCubicPath, TimePath
+from smoothcde.paths import ExactGPPath, GPPath, JoinedPath, KernelPath, LinearPath, NaturalCubicPath, TimePath
 from smoothcde.series import SeriesSet
 from smoothcde.solve import ControlTerm, integrate
 
@@ -164,3 +164,67 @@ def test_stepped_over_it_is_missed_altogether(gap_path, crossed):
     missed = solve(gap_path, states(1), knots="step_over", rtol=1e-6, atol=1e-6)
     assert missed.finished
     assert error_in_tolerances(missed.state, crossed, 1e-6) > 10_000
+
+
+class Copy:
+    """dz = dX."""
+
+    def product(self, z, dx, rows):
+        return dx
+
+
+SMOOTHED = {
+    "gaussian": lambda batch, h: KernelPath.fit(batch, h),
+    "laplacian": lambda batch, h: KernelPath.fit(batch, h, kernel="laplacian"),
+    "gp": lambda batch, h: GPPath.fit(batch, h, 0.1),
+    "exact gp": lambda batch, h: ExactGPPath.fit(batch, h, 0.1),
+    "gp and time": lambda batch, h: JoinedPath.of(TimePath.beside(path := GPPath.fit(batch, h, 0.1), 1.0), path),
+}
+
+
+class TestSparseObservations:
+    """Between observations that are many bandwidths apart a smoothed path is flat; what follows must not be missed."""
+
+    @pytest.mark.parametrize("step_control", ["row", "joint"])
+    @pytest.mark.parametrize("name", SMOOTHED)
+    def test_a_state_that_copies_its_path_ends_where_the_path_does(self, name, step_control):
+        generator = np.random.default_rng(0)
+        times = [np.sort(generator.random(count)) for count in generator.integers(2, 8, size=60)]
+        values = [generator.normal(size=(1, len(stamps))) for stamps in times]
+        batch = SeriesSet.from_arrays(values, times, window=(0.0, 1.0)).batch(dtype=torch.float64)
+        path = SMOOTHED[name](batch, 0.05)
+        solution = integrate(
+            ControlTerm(Copy(), path),
+            path.evaluate(path.start),
+            0.0,
+            1.0,
+            rtol=1e-2,
+            atol=1e-2,
+            step_control=step_control,
+        )
+        error = (solution.state - path.evaluate(path.end)).abs().amax(dim=1)
+        assert error.max() < 0.4
+        assert error.median() < 0.05
+
+    def test_gradients_of_all_kinds_keep_to_the_longest_step(self):
+        batch = SeriesSet.from_arrays([[[0.0, 0.0, 1.0]]], [[0.0, 0.3, 1.0]]).batch(dtype=torch.float64)
+        found = []
+        for gradient in ("backprop", "checkpoint", "adjoint"):
+            noise = torch.tensor([0.1], dtype=torch.float64, requires_grad=True)
+            path = GPPath.fit(batch, 0.02, noise)
+            term = ControlTerm(Copy(), path)
+            start = path.evaluate(path.start)
+            state = integrate(term, start, 0.0, 1.0, rtol=1e-6, atol=1e-6, gradient=gradient).state
+            found.append(float(torch.autograd.grad(state.sum(), noise)[0]))
+        assert found[0] == pytest.approx(found[1])
+        assert found[0] == pytest.approx(found[2], abs=1e-4)
+        assert abs(found[0]) > 0.01
+
+    def test_stepping_over_ignores_it(self):
+        batch = SeriesSet.from_arrays([[[0.0, 1.0]]], [[0.3, 0.6]], window=(0.0, 1.0)).batch(dtype=torch.float64)
+        path = GPPath.fit(batch, 0.01, 0.1)
+        free, kept = (
+            integrate(ControlTerm(Copy(), path), path.evaluate(path.start), 0.0, 1.0, rtol=1e-2, knots=knots)
+            for knots in ("step_over", "land")
+        )
+        assert kept.stats.nfe[0] > 4 * free.stats.nfe[0]
