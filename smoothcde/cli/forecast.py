@@ -116,6 +116,8 @@ def forecast(
         choice("model", model, FORECASTERS)
     choice("rule --duplicates", duplicates, POLICIES)
     with telling(json) as teller:
+        if plot is not None:
+            _kind_of(plot)
         saved = model_dir is not None and (model_dir / "manifest.json").exists()
         if model_dir is not None and not saved and model_dir.exists() and any(model_dir.iterdir()):
             raise TableError(f"'{model_dir}' is there already and holds no model; choose another --model-dir")
@@ -279,11 +281,15 @@ def _table_of(found: Forecast, layout: TableLayout, named: bool, dates: "_Dates 
 def _draw(forecaster: CDEForecaster, series: SeriesSet, dates: bool, title: str | None, file: Path) -> None:
     from smoothcde.plots import plot_forecast
 
-    kind = file.suffix.lstrip(".").lower()
-    if kind not in ("png", "pdf", "svg"):
-        raise TableError(f"--plot is '{file}'; name a .png, .pdf or .svg file")
     figure = plot_forecast(forecaster.predictor_, series, dates=dates, title=title)
-    write_whole(file, lambda part: figure.savefig(part, dpi=150, format=kind))
+    write_whole(file, lambda part: figure.savefig(part, dpi=150, format=_kind_of(file)))
+
+
+def _kind_of(picture: Path) -> str:
+    kind = picture.suffix.lstrip(".").lower()
+    if kind not in ("png", "pdf", "svg"):
+        raise TableError(f"--plot is '{picture}'; name a .png, .pdf or .svg file")
+    return kind
 
 
 def _report(answers: pd.DataFrame, judged: Backtest | None, out: Path | None, teller: Teller) -> None:
@@ -299,7 +305,8 @@ def _report(answers: pd.DataFrame, judged: Backtest | None, out: Path | None, te
 
     def show(console: Console) -> None:
         if judged is not None:
-            console.print(_scores(judged))
+            # Forecasts on standard output are a table for the next program.
+            (Console(stderr=True, highlight=False) if out is None else console).print(_scores(judged))
         if out is None:
             answers.to_csv(sys.stdout, index=False, lineterminator=os.linesep)
         else:

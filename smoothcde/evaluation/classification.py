@@ -32,7 +32,7 @@ class ClassificationReport:
         """For JSON."""
         return {
             "series": self.series,
-            "classes": list(self.classes),
+            "classes": np.asarray(self.classes).tolist(),
             "metrics": {name: estimate.as_dict() for name, estimate in self.metrics.items()},
             "confusion": self.confusion.tolist(),
         }

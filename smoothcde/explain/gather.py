@@ -79,7 +79,7 @@ def _predictor(given: Any) -> Predictor:
     found = getattr(given, "predictor_", None)
     if isinstance(found, Predictor):
         return found
-    if hasattr(given, "fit"):
+    if hasattr(given, "fit") and found is None:
         raise ValueError(f"this {type(given).__name__} has not learnt anything yet; call `fit` before `explain`")
     raise TypeError(
         f"explain takes a fitted CDEClassifier or CDERegressor, or a Predictor, not a {type(given).__name__}"

@@ -107,13 +107,13 @@ class _Tape:
         self._sweep = sweep
         self.slopes: list[tuple[Tensor, Tensor]] = []
 
-    def settled(self, sizes: Tensor, weights: np.ndarray) -> None:
+    def settled(self, sizes: Tensor | None, weights: np.ndarray) -> None:
         """Add the step's share of every quadrature, by the method's own weights; outside the error norm."""
         slopes, self.slopes = self.slopes[-len(weights) :], []
         wanted = self._sweep.wanted
-        used = [(f, a * (w * sizes)[:, None]) for (f, a), w in zip(slopes, weights, strict=True) if w]
-        if not wanted or not bool(sizes.any()):
+        if not wanted or sizes is None:
             return
+        used = [(f, a * (w * sizes)[:, None]) for (f, a), w in zip(slopes, weights, strict=True) if w]
         outputs, cotangents = zip(*used, strict=True)
         # The selection of rows is part of many steps' graphs, so no step may free it.
         found = torch.autograd.grad(outputs, [x for x, _ in wanted], cotangents, allow_unused=True, retain_graph=True)

@@ -23,8 +23,8 @@ CROWDED = 0.9
 class Listener(Protocol):
     """Told of every step, for quadratures along the way."""
 
-    def settled(self, sizes: Tensor, weights: np.ndarray) -> None:
-        """A step was settled; `sizes` are its sizes per row present, zero where it was rejected."""
+    def settled(self, sizes: Tensor | None, weights: np.ndarray) -> None:
+        """A step was settled; `sizes` are its sizes per row present, zero where it was rejected; None if all were."""
         ...
 
 
@@ -176,9 +176,8 @@ class _March:
         units = self.unit_of_row[self.present.index]
         rows = accepted[units]
         if self.listener is not None:
-            self.listener.settled(
-                self._to_device(np.where(rows, proposal.size[units], 0.0), self.z.dtype), self.tableau.weights
-            )
+            sizes = np.where(rows, proposal.size[units], 0.0)
+            self.listener.settled(self._to_device(sizes, self.z.dtype) if rows.any() else None, self.tableau.weights)
         if not rows.any():
             self.slope = step.first if self.reuses else None
             return

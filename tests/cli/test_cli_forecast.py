@@ -147,3 +147,17 @@ def test_what_a_saved_forecaster_does_not_do_is_refused(place, tmp_path):
     load().rename(columns={"time": "when"}).to_csv(tmp_path / "when.csv", index=False)
     told = command("forecast", tmp_path / "when.csv", "--model-dir", tmp_path / "m", "--time", "when", "--json")
     assert told.exit_code == 0, told.output
+
+
+def test_a_picture_of_an_unknown_kind_is_refused_before_the_training(place, tmp_path):
+    told = command("forecast", place / "load.csv", *SMALL, "--plot", tmp_path / "next.jpg")
+    assert told.exit_code == 1
+    assert "next.jpg'; name a .png, .pdf or .svg file" in told.stderr
+    assert "steps seen" not in told.stderr
+
+
+def test_scores_do_not_disturb_forecasts_on_standard_output(place):
+    told = command("forecast", place / "load.csv", *SMALL, "--model", "last-value", "--backtest")
+    assert told.exit_code == 0, told.output
+    assert told.stdout.startswith("time,")
+    assert "Backtest over" in told.stderr

@@ -134,3 +134,8 @@ HALF = np.full((2, 2), 0.5)
 def test_what_cannot_be_judged_is_explained(truth, p, options, message):
     with pytest.raises(ValueError, match=message):
         evaluate_classification(truth, p, [0, 1], **options)
+
+
+def test_a_report_on_classes_of_an_array_is_json():
+    report = evaluate_classification([0, 1], np.array([[0.9, 0.1], [0.2, 0.8]]), np.array([0, 1]), resamples=0)
+    assert json.loads(json.dumps(report.as_dict()))["classes"] == [0, 1]
