@@ -267,3 +267,9 @@ class TestAgainstTorchcde:
             expected = model.readout(states[:, -1])
             outputs = model(SeriesSet.from_arrays(values, times).batch(dtype=torch.float64))
         torch.testing.assert_close(outputs, expected, rtol=1e-6, atol=1e-6)
+
+
+def test_silvermans_rule_sees_what_the_window_shows():
+    times = np.arange(0.0, 101.0)
+    series = SeriesSet.from_arrays([np.sin(times)[None]], [times]).with_window(0.0, 10.0)
+    assert silverman(series) == silverman(series.cropped())

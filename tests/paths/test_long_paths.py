@@ -203,3 +203,18 @@ def test_a_model_trains_on_a_long_series():
         assert parameter.grad is not None, name
         assert parameter.grad.isfinite().all(), name
     assert all(float(p.grad.abs().max()) > 0 for n, p in model.named_parameters() if n.startswith(("encoder", "att")))
+
+
+def test_a_shorter_neighbour_does_not_make_a_kernel_path_look_at_all_stamps():
+    generator = np.random.default_rng(0)
+
+    def of(*lengths: int) -> KernelPath:
+        times = [np.sort(generator.random(n)) * n / 1000 for n in lengths]
+        values = [generator.normal(size=(1, n)) for n in lengths]
+        return KernelPath.fit(SeriesSet.from_arrays(values, times).batch(dtype=torch.float64), 0.005)
+
+    alone, beside = of(20_000, 20_000), of(20_000, 9_000, 0)
+    assert 0 < beside.near_count < 2 * alone.near_count
+    moments = torch.rand(3, 5, dtype=torch.float64) * beside.end[:, None]
+    everything = replace(beside, near=None, near_count=0)
+    torch.testing.assert_close(beside.evaluate(moments), everything.evaluate(moments))

@@ -153,3 +153,10 @@ def test_what_would_not_fit_into_memory_is_trained_in_parts(model, data, fits):
         built = setting.build(model, reference_of(data), channels, classes, float(length))
     part = micro_batch_of(model, built, setting, float(length))
     assert part is None if fits else part is not None and 16 <= part < setting.batch_size
+
+
+def test_the_memory_of_a_training_that_is_read_back_is_not_known(tmp_path):
+    first, again = (measures.score(small(), tmp_path) for _ in range(2))
+    assert first["accuracy"] == again["accuracy"]
+    assert first["peak_megabytes"] is not None
+    assert again["peak_megabytes"] is None

@@ -7,9 +7,10 @@ import pytest
 import torch
 from small_training import LABELS, model_of, run, trends, weights_of
 
+from smoothcde.models.forecast import build_forecaster
 from smoothcde.series import SeriesSet
 from smoothcde.solve import SolveError
-from smoothcde.training import CrossEntropy, Recipe, SquaredError, TrainingError, make_fabric, train
+from smoothcde.training import CrossEntropy, ForecastError, Recipe, SquaredError, TrainingError, make_fabric, train
 
 
 def same(one, two):
@@ -294,3 +295,20 @@ def test_a_validation_that_cannot_be_solved_names_its_series():
     others = SeriesSet.from_arrays(values, ids=[f"patient {i}" for i in range(24)])
     with pytest.raises(TrainingError, match="did not finish in epoch 1, step 3, on series patient 5; The step limit"):
         run(Recipe(epochs=1, batch_size=8), model_of("linear", max_steps=40), validation=(others, LABELS))
+
+
+def test_patience_that_ends_with_the_last_epoch_has_stopped_nothing():
+    recipe = Recipe(epochs=2, batch_size=24, patience=1, learning_rate=1e-12, schedule="constant", weight_decay=0.0)
+    record = train(model_of("gru"), trends(), LABELS, CrossEntropy(), recipe, validation=(trends(), LABELS))
+    assert len(record.epochs) == 2
+    assert not record.stopped
+
+
+def test_channels_read_one_by_one_still_name_the_series_that_failed():
+    values = [np.zeros((3, 10)) + np.linspace(0, 1, 10) for _ in range(6)]
+    values[1][0] = 3.0 * np.array([1.0, -1.0] * 5)
+    series = SeriesSet.from_arrays(values, ids=[f"s{i}" for i in range(6)])
+    sizes = {"channels": 3, "horizon": 2, "context": 10, "time_scale": 9.0, "independent": True, "hidden": 6}
+    model = build_forecaster("linear", **sizes, max_steps=12, rtol=1e-5, atol=1e-5)
+    with pytest.raises(TrainingError, match=r"on series s1\b"):
+        train(model, series, np.zeros((6, 2, 3)), ForecastError(), Recipe(epochs=1, batch_size=6))
