@@ -79,7 +79,7 @@ class RecipeParameters(BaseEstimator):
             raise ValueError(f"device is {self.device!r}; use any of: 'auto', 'cpu', 'cuda', 'cuda:0', ...") from error
         try:
             torch.empty(0, device=device)
-        except (RuntimeError, AssertionError, NotImplementedError) as error:
+        except (RuntimeError, AssertionError) as error:
             reason = str(error).splitlines()[0].rstrip(".")
             raise ValueError(
                 f"device is {self.device!r}, which is not there ({reason}); use 'cpu' or 'auto'"
