@@ -113,8 +113,11 @@ class Remembered:
 
 
 def _moment(seconds: float) -> str:
-    """A time as tables write it: numbers that can only be seconds since 1970 as a date."""
-    return f"{pd.Timestamp(seconds, unit='s').isoformat()} ({seconds:.15g})" if seconds > 1e8 else f"{seconds:.15g}"
+    """A time as tables write it, as a date too where it looks like seconds since 1970."""
+    from smoothcde.explain.times import look_like_dates  # the page's own idea of it; not worth loading otherwise
+
+    number, only = f"{seconds:.15g}", np.array([seconds])
+    return f"{pd.Timestamp(seconds, unit='s').isoformat()} ({number})" if look_like_dates(only, only) else number
 
 
 def read_static(file: Path, id: str) -> pd.DataFrame:
