@@ -1,6 +1,7 @@
 """f(z) dX/dt of a tanh field as one node of the graph: what a solver calls thousands of times."""
 
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 
 import torch
 from jaxtyping import Float
@@ -12,6 +13,9 @@ MANY_CHANNELS = 8
 CACHED = 2**19
 """Entries of field matrices that are worked on at a time: more would go to memory and come back for every operation."""
 
+FEW = 2**13
+"""Entries of field matrices up to which it is cheapest to start few operations, whatever they compute."""
+
 
 def tanh_product(
     z: Float[Tensor, "rows hidden"],
@@ -22,9 +26,12 @@ def tanh_product(
     sizes: Sequence[int],
 ) -> Float[Tensor, "rows hidden"]:
     """sum_c tanh(W2 act(W1 z + b1) + b2)_c dx_c, with weights and biases per view and `sizes` rows of each view."""
-    if not torch.is_grad_enabled():  # for single series, a node of the graph is a tenth of the time
-        return _evaluate(z, dx, *inner, *outer, activation, sizes, kept=False)[0]
-    return _TanhProduct.apply(z, dx, *inner, *outer, activation, tuple(sizes))  # type: ignore[return-value]
+    sizes = tuple(sizes)
+    if torch.is_grad_enabled():
+        return _TanhProduct.apply(z, dx, *inner, *outer, activation, sizes)  # type: ignore[return-value]
+    if len(z) * outer[0].shape[2] <= FEW:
+        return _plain((z, dx, *inner, *outer), activation, sizes)
+    return _evaluate(z, dx, *inner, *outer, activation, sizes, kept=False)[0]
 
 
 def affine(
@@ -35,16 +42,23 @@ def affine(
     scale: float = 1.0,
 ) -> Float[Tensor, "rows outputs"]:
     """scale (x W + b), each slice of rows with its own view's weights."""
-    present = [view for view, size in enumerate(sizes) if size] or [0]
-    first, last = present[0], present[-1] + 1
+    first, last, whole = _present(tuple(sizes))
     if last - first == 1:
         return torch.addmm(bias[first], x, weight[first], beta=scale, alpha=scale)
-    if all(size == sizes[first] for size in sizes[first:last]):  # neighbouring views that are all there
+    if whole:
         slices = x.view(last - first, sizes[first], x.shape[1])
         product = torch.baddbmm(bias[first:last, None], slices, weight[first:last], beta=scale, alpha=scale)
         return product.flatten(0, 1)
     slices = zip(x.split(sizes), bias, weight, strict=True)
     return torch.cat([torch.addmm(b, part, w, beta=scale, alpha=scale) for part, b, w in slices])
+
+
+@lru_cache
+def _present(sizes: tuple[int, ...]) -> tuple[int, int, bool]:
+    """The first and behind the last view that has rows, and whether all between them have equally many."""
+    present = [view for view, size in enumerate(sizes) if size] or [0]
+    first, last = present[0], present[-1] + 1
+    return first, last, len(set(sizes[first:last])) == 1
 
 
 class _TanhProduct(torch.autograd.Function):

@@ -9,7 +9,7 @@ from jaxtyping import Float, Float64
 from torch import Tensor
 
 from smoothcde.paths.base import Path, repeat_views
-from smoothcde.paths.elimination import solve_positive
+from smoothcde.paths.elimination import solve_beside_identity
 from smoothcde.paths.gp_sums import precision_of
 from smoothcde.series import SeriesBatch
 
@@ -100,8 +100,7 @@ class FourierGPPath(Path):
         targets = seen[:, None] if together else seen.mT[..., None]  # [n, systems, length, columns]
         precision = precision[:, :, :1] if together else precision
         weighted = features.mT * precision[..., None, :]
-        system = torch.eye(basis.size, dtype=torch.float64, device=batch.device) + weighted @ features
-        solved = solve_positive(system, weighted @ targets)
+        solved = solve_beside_identity(weighted @ features, weighted @ targets)
         solved = solved.squeeze(2) if together else solved.squeeze(-1).mT  # [views, n, size, channels]
 
         count = frequency.shape[1]

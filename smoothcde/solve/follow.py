@@ -27,6 +27,36 @@ class Followed(NamedTuple):
     ratios: Float[Tensor, "rows steps"]
 
 
+class Stretch(NamedTuple):
+    """Steps that the same neighbouring views take.
+
+    Attributes:
+        views: of the model, all of them.
+        first: view that takes part.
+        last: behind the views that take part.
+        z: states at the beginning.
+        slope: there.
+        controls: the path's slopes at all stages but the first.
+        h: step sizes.
+    """
+
+    views: int
+    first: int
+    last: int
+    z: Float[Tensor, "views n hidden"]
+    slope: Float[Tensor, "views n hidden"]
+    controls: Float[Tensor, "views n steps stages channels"]
+    h: Float[Tensor, "views n steps"]
+
+
+class Taken(NamedTuple):
+    """What came of a stretch: state and slope behind it, and each step's mean square of error over tolerance."""
+
+    z: Float[Tensor, "views n hidden"]
+    slope: Float[Tensor, "views n hidden"]
+    squared_ratios: Float[Tensor, "views n steps"]
+
+
 def follow(
     corners: np.ndarray,
     tableau: Tableau,
@@ -52,31 +82,22 @@ def follow(
     positions = corners[:, :-1, None] + tableau.nodes[1:] * sizes[:, :, None]
     positions = np.minimum(np.concatenate([corners[:, :1], positions.reshape(views, -1)], axis=1), 1.0)
     samples = z0.shape[0] // views
-    slopes = path.slopes_at(torch.as_tensor(positions, device=z0.device)).unflatten(0, (views, samples))
+    controls = path.slopes_at(torch.as_tensor(positions, device=z0.device)).unflatten(0, (views, samples))
+    begin, later = controls[:, :, :1], controls[:, :, 1:].unflatten(2, (-1, tableau.slopes - 1))
     window = (path.end - path.start).unflatten(0, (views, samples))
+    h = (window[:, :, None] * torch.as_tensor(sizes, device=z0.device)[:, None]).to(z0.dtype)
     z = z0.unflatten(0, (views, samples))
-    if torch.compiler.is_exporting():
-        h = window[:, :, None] * torch.as_tensor(sizes, device=z0.device)[:, None, :]
-        return _looped(tableau, term.field, z, slopes, h.to(z0.dtype), tolerances)
-    everyone = ViewRows(samples, views, first=0, last=views)
-    first = term.slope(z0, slopes[:, :, :1].flatten(0, 1), 0, everyone).unflatten(0, (views, samples))
-    stages = tableau.slopes - 1
+    first, take = (_first_in_graph, _loop) if torch.compiler.is_exporting() else (_first, _one_by_one)
+    slope = first(term, z, begin)
     ratios = []
     for (low, high), group in groupby(range(sizes.shape[1]), lambda step: _present(sizes[:, step])):
-        rows = ViewRows(samples, views, first=low, last=high)
-        state, slope = z[low:high].flatten(0, 1), first[low:high].flatten(0, 1)
-        squares = []
-        for step in group:
-            controls = slopes[low:high, :, 1 + step * stages : 1 + (step + 1) * stages].flatten(0, 1)
-            share = torch.as_tensor(sizes[low:high, step, None], device=z0.device)
-            h = (share * window[low:high]).to(z0.dtype).flatten()[:, None]
-            done = advance(tableau, term, rows, state, slope, controls, h, tolerances)
-            state, slope = done.state, done.slope
-            squares.append(done.squared_ratio)
-        ended = torch.stack(squares, dim=1).sqrt().unflatten(0, (high - low, samples))
-        ratios.append(torch.nn.functional.pad(ended, (0, 0, 0, 0, low, views - high)))
-        z = torch.cat([z[:low], state.unflatten(0, (high - low, samples)), z[high:]])
-        first = torch.nn.functional.pad(slope.unflatten(0, (high - low, samples)), (0, 0, 0, 0, low, views - high))
+        steps = list(group)
+        here, now = slice(low, high), slice(steps[0], steps[-1] + 1)
+        stretch = Stretch(views, low, high, z[here], slope[here], later[here, :, now], h[here, :, now])
+        taken = take(tableau, term, stretch, tolerances)
+        z = torch.cat([z[:low], taken.z, z[high:]])
+        slope = torch.nn.functional.pad(taken.slope, (0, 0, 0, 0, low, views - high))
+        ratios.append(torch.nn.functional.pad(taken.squared_ratios.sqrt(), (0, 0, 0, 0, low, views - high)))
     return Followed(z.flatten(0, 1), torch.cat(ratios, dim=2).flatten(0, 1))
 
 
@@ -86,46 +107,65 @@ def _present(sizes: np.ndarray) -> tuple[int, int]:
     return int(moving[0]), int(moving[-1]) + 1
 
 
-def _looped(tableau: Tableau, field: Any, z0: Tensor, slopes: Tensor, h: Tensor, tolerances) -> Followed:
+def _first(term: ControlTerm, z: Tensor, controls: Tensor) -> Tensor:
+    """The slope of all views at the start."""
+    views, samples = z.shape[:2]
+    everyone = ViewRows(samples, views, first=0, last=views)
+    return term.slope(z.flatten(0, 1), controls.flatten(0, 1), 0, everyone).unflatten(0, (views, samples))
+
+
+def _first_in_graph(term: ControlTerm, z: Tensor, controls: Tensor) -> Tensor:
+    field: Any = term.field
+    return field.product_in_graph(field.graph_weights(), z, controls.permute(0, 3, 1, 2))
+
+
+def _one_by_one(tableau: Tableau, term: ControlTerm, stretch: Stretch, tolerances: tuple[float, float]) -> Taken:
+    shape, squares = stretch.z.shape[:2], []
+    rows = ViewRows(shape[1], stretch.views, first=stretch.first, last=stretch.last)
+    z, slope, controls, h = (x.flatten(0, 1) for x in (stretch.z, stretch.slope, stretch.controls, stretch.h))
+    for step in range(h.shape[1]):
+        done = advance(tableau, term, rows, z, slope, controls[:, step], h[:, step, None], tolerances)
+        z, slope = done.state, done.slope
+        squares.append(done.squared_ratio)
+    return Taken(*(x.unflatten(0, shape) for x in (z, slope, torch.stack(squares, dim=1))))
+
+
+def _loop(tableau: Tableau, term: ControlTerm, stretch: Stretch, tolerances: tuple[float, float]) -> Taken:
     """The same as a loop, for graphs: thousands of nodes less, and minutes less to trace.
 
-    All views take part in all steps; those that have ended take empty ones. For a single series an operation costs what
-    it takes to start it, so few operations on larger tensors: the states of all stages, and the error, are sums that
-    every slope is added to as soon as it is known.
-
-    Args:
-        tableau: the method.
-        field: with `graph_weights` and `product_in_graph`, as `TanhField` has them.
-        z0: `[views, n, hidden]`.
-        slopes: of the path, at the start and at all stages of all steps, `[views, n, 1 + steps * stages, channels]`.
-        h: step sizes `[views, n, steps]`.
-        tolerances: rtol and atol.
+    For a single series an operation costs what it takes to start it, so few operations on larger tensors: the states of
+    all stages, and the error, are sums that every slope is added to as soon as it is known. What differs from step to
+    step is handed in piece by piece, since the loop itself takes pieces for nothing.
     """
     # The one loop that both of torch's exporters know; not public yet, and slow to import.
     from torch._higher_order_ops.scan import scan_op
 
+    _, first, last, z, slope, controls, h = stretch
     stages, (rtol, atol) = len(tableau.stages), tolerances
     # Column by column, what a slope adds to the state of each stage and, last, to the error.
     shares = np.zeros((stages + 1, stages + 1))
     for stage, row in enumerate(tableau.stages):
         shares[: len(row), stage] = row
     shares[:, stages] = tableau.error
-    begins = torch.as_tensor(np.append(np.ones(stages), 0.0), dtype=z0.dtype, device=z0.device)[:, None, None, None]
+    begins = torch.as_tensor(np.append(np.ones(stages), 0.0), dtype=z.dtype, device=z.device)[:, None, None, None]
+    field: Any = term.field  # with `graph_weights` and `product_in_graph`, as `TanhField` has them
 
-    def step(z, slope, controls, scaled, begins, *weights):
+    def step(z, slope, *given):
+        controls, scaled, (begins, *weights) = given[:stages], given[stages : 2 * stages + 1], given[2 * stages + 1 :]
         sums = z * begins + scaled[0] * slope
         for stage in range(stages):
             state = sums[stage]
             slope = field.product_in_graph(weights, state, controls[stage])
             sums = sums + scaled[stage + 1] * slope
-        ratio = sums[stages] / (torch.maximum(z.abs(), state.abs()) * rtol + atol)
-        return [state, slope, ratio.square().mean(dim=2).sqrt()]
+        return [state, slope, sums[stages], state.clone()]
 
-    weights = tuple(field.graph_weights())
-    first = field.product_in_graph(weights, z0, slopes[:, :, 0].transpose(1, 2)[..., None])
-    # [steps, stages, views, channels, n, 1] and [steps, slopes, stages and error, views, n, 1]
-    controls = slopes[:, :, 1:].unflatten(2, (h.shape[2], stages)).permute(2, 3, 0, 4, 1)[..., None].contiguous()
-    known = torch.as_tensor(shares, dtype=z0.dtype, device=z0.device)[:, :, None, None, None]
-    scaled = (known * h.permute(2, 0, 1)[:, None, None, :, :, None]).contiguous()
-    state, _, ratios = scan_op(step, [z0.contiguous(), first.contiguous()], [controls, scaled], (begins, *weights))
-    return Followed(state.flatten(0, 1), ratios.flatten(1, 2).T)
+    # Each stage's controls [steps, views, channels, n, 1], each slope's shares [steps, stages and error, views, n, 1].
+    pieces = controls.permute(3, 2, 0, 4, 1)[..., None].unbind()
+    known = torch.as_tensor(shares, dtype=z.dtype, device=z.device)[:, None, :, None, None, None]
+    pieces += (known * h.permute(2, 0, 1)[None, :, None, :, :, None]).unbind()
+    weights = [weight[first:last].contiguous() for weight in field.graph_weights()]
+    begin = [z.contiguous(), slope.contiguous()]
+    state, slope, errors, ends = scan_op(step, begin, [piece.contiguous() for piece in pieces], (begins, *weights))
+    sizes = torch.cat([z[None], ends]).abs()
+    squares = (errors / (torch.maximum(sizes[:-1], sizes[1:]) * rtol + atol)).square().mean(dim=3)
+    return Taken(state, slope, squares.permute(1, 2, 0))

@@ -92,6 +92,7 @@ def test_products_in_pieces_are_those_at_once(rows, activation, channels, monkey
     field = TanhField(views=3, hidden=4, channels=channels, width=6, activation=activation).double()
     z, dx = normal(len(rows.index), 4).requires_grad_(), normal(len(rows.index), channels, seed=1).requires_grad_()
     inputs, weights = [z, dx, *field.parameters()], normal(len(rows.index), 4, seed=2)
+    monkeypatch.setattr(tanh_product, "FEW", 0)
     results = []
     for cached in (10**6, 4 * channels * 2, 1):  # all rows at once, two of them, one
         monkeypatch.setattr(tanh_product, "CACHED", cached)
@@ -103,8 +104,19 @@ def test_products_in_pieces_are_those_at_once(rows, activation, channels, monkey
     torch.testing.assert_close(results[2], results[0])
 
 
+@pytest.mark.parametrize("activation", ["tanh", "relu"])
+def test_products_of_few_rows_are_those_of_many(rows, activation, monkeypatch):
+    field = TanhField(views=3, hidden=4, channels=2, width=6, activation=activation).double()
+    z, dx = normal(len(rows.index), 4), normal(len(rows.index), 2, seed=1)
+    with torch.no_grad():
+        few = field.product(z, dx, rows)
+        monkeypatch.setattr(tanh_product, "FEW", 0)
+        torch.testing.assert_close(few, field.product(z, dx, rows))
+
+
 def test_without_gradients_no_more_than_a_piece_is_in_memory(monkeypatch):
     monkeypatch.setattr(tanh_product, "CACHED", 4 * 9 * 2)
+    monkeypatch.setattr(tanh_product, "FEW", 0)
     made, whole = [], tanh_product._in_pieces
 
     def watched(*inputs):
