@@ -99,7 +99,7 @@ def precision(report: dict[str, Any]) -> str:
         ]
         for points in zip(*entries.values(), strict=True)
     ]
-    return table_of(headings, rows)
+    return f"{report['series']} series per batch, medians of {report['rounds']}.\n\n" + table_of(headings, rows)
 
 
 def latency(report: dict[str, Any]) -> str:

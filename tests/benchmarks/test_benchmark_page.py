@@ -79,7 +79,7 @@ def test_precision_is_drawn_and_tabled(tmp_path, monkeypatch):
         {"tolerance": tolerance, "rms": tolerance, "gradient": tolerance, "training step": 2.5, "inference": 1.0}
         for tolerance in (1e-1, 1e-2)
     ]
-    report = {"series": 7, "points": dict.fromkeys(precision.COMPARED, points)}
+    report = {"series": 7, "rounds": 2, "points": dict.fromkeys(precision.COMPARED, points)}
     (tmp_path / "precision_SpokenArabicDigits.json").write_text(json.dumps(report))
     precision.draw(tmp_path / "drawn.png")
     assert (tmp_path / "drawn.png").read_bytes().startswith(b"\x89PNG")
