@@ -7,7 +7,8 @@ from plotly.colors import qualitative
 
 from smoothcde.reproduce.blocks import FigureBlock, Line
 
-PALETTE = qualitative.Safe
+PALETTE = (*qualitative.Safe, "#f97316")
+"""As many as the comparison has models."""
 HEIGHT = 340
 
 
@@ -52,9 +53,17 @@ def _panel(block: FigureBlock, title: str, height: str, lines: Sequence[Line], c
         height=HEIGHT,
         margin={"l": 55, "r": 10, "t": 40, "b": 45},
         title={"text": title, "font": {"size": 14}, "x": 0.02},
-        legend={"orientation": "h", "y": -0.25, "font": {"size": 11}},
-        xaxis={"title": block.x, "type": "log" if "x" in block.log else "linear"},
-        yaxis={"title": height, "type": "log" if "y" in block.log else "linear"},
+        legend={"orientation": "h", "yref": "container", "y": 0, "yanchor": "bottom", "font": {"size": 11}},
+        xaxis=_axis(block.x, "x" in block.log, [x for line in lines for x in line.x]),
+        yaxis=_axis(height, "y" in block.log, [y for line in lines for y in line.y]),
         font={"family": "system-ui, sans-serif"},
     )
     return figure
+
+
+def _axis(title: str, log: bool, values: Sequence[float]) -> dict[str, str]:
+    if not log:
+        return {"title": title, "type": "linear"}
+    wide = max(values, default=1.0) > 5 * min(values, default=1.0)
+    # "D2" labels 1, 2 and 5 of each decade; all nine, as by default, run into each other.
+    return {"title": title, "type": "log"} | ({"dtick": "D2"} if wide else {})
