@@ -35,6 +35,15 @@ def test_the_product_is_that_of_the_matrix(activation):
     torch.testing.assert_close(field.product(z, dx, rows), (matrix @ dx[:, :, None])[:, :, 0])
 
 
+def test_a_thousand_channels_move_a_state_no_further_than_a_few_dozen():
+    moved = []
+    for channels in (32, 1024):
+        torch.manual_seed(0)
+        field = LowRankField(1, 16, channels, rank=8).double()
+        moved.append(field.product(normal(50, 16), normal(50, channels, seed=1), Rows.all(50)).norm(dim=1).mean())
+    assert moved[1] < 1.5 * moved[0]
+
+
 def test_every_view_has_weights_of_its_own():
     field = LowRankField(2, 5, 7, width=6, rank=3).double()
     z, dx = normal(1, 5).repeat(2, 1), normal(1, 7, seed=1).repeat(2, 1)
