@@ -3,7 +3,7 @@
     python -m benchmarks
 
 Parts alone: `python -m benchmarks.peers SETTING`, `benchmarks.precision SETTING`, `benchmarks.latency`,
-`benchmarks.smoothing`, and `benchmarks.page` for the tables of docs/benchmarks.md.
+`benchmarks.smoothing`, `benchmarks.many_channels`, and `benchmarks.page` for the tables of docs/benchmarks.md.
 """
 
 import subprocess
@@ -17,6 +17,7 @@ PARTS = (
     ("benchmarks.latency",),
     *(("benchmarks.precision", setting) for setting in SETTINGS),
     ("benchmarks.smoothing",),
+    ("benchmarks.many_channels",),
 )
 
 

@@ -6,6 +6,7 @@ python -m benchmarks.page
 import re
 from collections.abc import Sequence
 from pathlib import Path
+from statistics import mean
 from typing import Any
 
 from benchmarks.entries import OURS
@@ -29,7 +30,14 @@ def update() -> None:
 
 def _table(name: str) -> str:
     kind, _, data = name.partition(" ")
-    makers = {"peers": peers, "precision": precision, "latency": latency, "smoothing": smoothing, "machine": machine}
+    makers = {
+        "peers": peers,
+        "precision": precision,
+        "latency": latency,
+        "smoothing": smoothing,
+        "many_channels": many_channels,
+        "machine": machine,
+    }
     if kind not in (*makers, "picture") or (data and data not in SETTINGS):
         raise ValueError(f"the page asks for a table {name!r}; use any of: {', '.join(makers)}, with a setting")
     file = f"{kind}_{data}" if data else ("peers_UWaveGestureLibrary" if kind == "machine" else kind)
@@ -100,6 +108,39 @@ def precision(report: dict[str, Any]) -> str:
         for points in zip(*entries.values(), strict=True)
     ]
     return f"{report['series']} series per batch, medians of {report['rounds']}.\n\n" + table_of(headings, rows)
+
+
+def many_channels(report: dict[str, Any]) -> str:
+    """Accuracy by rank, and a training step on 963 channels."""
+    trained = [
+        [
+            f"{data}, {found['channels']} channels, {field}",
+            f"{100 * mean(found['accuracies']):.1f}%",
+            f"{min(found['accuracies']):.1%} to {max(found['accuracies']):.1%}",
+            f"{found['weights']:,}",
+            f"{found['seconds']:.1f} s",
+        ]
+        for data in ("JapaneseVowels", "NATOPS")
+        for field, found in report[data].items()
+    ]
+    steps = [
+        [
+            f"{found['channels']} channels, {field}",
+            f"{found['seconds']:.1f} s",
+            f"{found['megabytes']:,.0f} MB",
+            f"{found['evaluations']:.0f}",
+            f"{found['weights']:,}",
+        ]
+        for field, found in report["training step"].items()
+    ]
+    return "\n".join(
+        [
+            f"Trained for {report['epochs']} epochs, {report['seeds']} seeds:\n",
+            table_of(("data and field", "test accuracy", "over seeds", "weights", "training"), trained),
+            f"\nOne training step of {report['series']} generated series of PEMS-SF's shape:\n",
+            table_of(("field", "processor time", "peak memory", "evaluations per row", "weights"), steps),
+        ]
+    )
 
 
 def latency(report: dict[str, Any]) -> str:

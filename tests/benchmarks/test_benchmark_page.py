@@ -87,6 +87,18 @@ def test_precision_is_drawn_and_tabled(tmp_path, monkeypatch):
     assert "| 1e-02 | 1.0e-02 | 2.50 s | 1.0e-02 | 2.50 s | 1.0e-02 | 2.50 s |" in made
 
 
+def test_many_channels_have_accuracies_and_costs(tmp_path, monkeypatch):
+    monkeypatch.setattr(record, "FOLDER", tmp_path)
+    trained = {"channels": 24, "accuracies": [0.8, 0.9], "seconds": 7.0, "weights": 1234}
+    step = {"channels": 963, "seconds": 2.2, "megabytes": 1826.0, "evaluations": 38.0, "weights": 5678}
+    report = {"seeds": 2, "epochs": 3, "series": 4, "training step": {"rank 16": step}}
+    report |= {"JapaneseVowels": {"full": trained}, "NATOPS": {"rank 8": trained}}
+    (tmp_path / "many_channels.json").write_text(json.dumps(report))
+    made = page.rendered("<!-- table: many_channels -->\n<!-- end of table -->")
+    assert "| NATOPS, 24 channels, rank 8 | 85.0% | 80.0% to 90.0% | 1,234 | 7.0 s |" in made
+    assert "| 963 channels, rank 16 | 2.2 s | 1,826 MB | 38 | 5,678 |" in made
+
+
 def test_latency_and_smoothing_have_a_row_per_entry(tmp_path, monkeypatch):
     monkeypatch.setattr(record, "FOLDER", tmp_path)
     one = {"median": 12.34, "p99": 20.0, "largest error": 1e-4}
