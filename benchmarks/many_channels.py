@@ -7,19 +7,18 @@ generated data of PEMS-SF's shape, each field in a process of its own.
 """
 
 import json
-import subprocess
 import sys
 import time
-from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 
+from benchmarks.fresh import measured_alone
 from benchmarks.machine import described
 from benchmarks.record import write
+from benchmarks.timing import median
 from smoothcde import CDEClassifier, build_model, load_uea, parameter_count
-from smoothcde.experiments.footprint import resident
+from smoothcde.experiments.footprint import peak_above, reset_peak
 from smoothcde.reproduce.generated import generated_traffic
 
 DATA = ("JapaneseVowels", "NATOPS")
@@ -41,7 +40,7 @@ def accuracy(data: str, rank: int | None) -> dict[str, Any]:
         seconds.append(time.process_time() - began)
         scores.append(classifier.score(test, truth))
         weights = parameter_count(classifier.predictor_.model)
-    return {"channels": train.channels, "accuracies": scores, "seconds": float(np.median(seconds)), "weights": weights}
+    return {"channels": train.channels, "accuracies": scores, "seconds": median(seconds), "weights": weights}
 
 
 def training_step(rank: int | None) -> dict[str, Any]:
@@ -53,8 +52,7 @@ def training_step(rank: int | None) -> dict[str, Any]:
     optimiser = torch.optim.Adam(model.parameters())
     targets = torch.as_tensor(labels[:SERIES])
     del series
-    baseline = resident("VmRSS")
-    Path("/proc/self/clear_refs").write_text("5")  # forget the peak so far: making the data
+    before = reset_peak()
     seconds = []
     for _ in range(STEPS):
         began = time.process_time()
@@ -64,20 +62,16 @@ def training_step(rank: int | None) -> dict[str, Any]:
         optimiser.step()
         seconds.append(time.process_time() - began)
     return {
-        "channels": 963,
-        "seconds": float(np.median(seconds)),
-        "megabytes": (resident("VmHWM") - baseline) / 1e6,
+        "channels": model.channels,
+        "seconds": median(seconds),
+        "megabytes": peak_above(before),
         "evaluations": float(outcome.nfe.mean()),
         "weights": parameter_count(model),
     }
 
 
 def _alone(rank: int | None) -> dict[str, Any]:
-    command = [sys.executable, "-m", "benchmarks.many_channels", "--step", json.dumps(rank)]
-    done = subprocess.run(command, capture_output=True, text=True)
-    if done.returncode:
-        raise RuntimeError(f"a training step of rank {rank} failed:\n{done.stderr}")
-    return json.loads(done.stdout.splitlines()[-1])
+    return measured_alone("benchmarks.many_channels", {"rank": rank})
 
 
 def run() -> None:
@@ -96,7 +90,7 @@ def run() -> None:
 
 
 if __name__ == "__main__":
-    if sys.argv[1:2] == ["--step"]:
-        print(json.dumps(training_step(json.loads(sys.argv[2]))))
+    if len(sys.argv) > 1:
+        print(json.dumps(training_step(**json.loads(sys.argv[1]))))
     else:
         run()

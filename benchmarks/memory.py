@@ -4,22 +4,19 @@ Run as a program it measures one entry: memory can be told apart only in a proce
 """
 
 import json
-import subprocess
 import sys
 from pathlib import Path
 
 from benchmarks.entries import ENTRIES, DiffraxEntry
+from benchmarks.fresh import measured_alone
 from benchmarks.settings import HIDDEN, SETTINGS, Setting, Work
 from smoothcde.experiments.footprint import resident
 
 
 def peak_memory(data: str, entry: str, series: int) -> float:
     """Megabytes."""
-    task = json.dumps({"data": data, "entry": entry, "series": series})
-    done = subprocess.run([sys.executable, "-m", "benchmarks.memory", task], capture_output=True, text=True)
-    if done.returncode:
-        raise RuntimeError(f"measuring {entry!r} on {data} failed:\n{done.stderr}")
-    return float(json.loads(done.stdout.splitlines()[-1])["megabytes"])
+    task = {"data": data, "entry": entry, "series": series}
+    return float(measured_alone("benchmarks.memory", task)["megabytes"])
 
 
 def measure_here(data: str, entry: str, series: int) -> float:
