@@ -16,6 +16,8 @@ LARGEST_MATRIX = 2048
 """Entries of a field's matrix, hidden x channels, that the usual size may have: beyond, fewer units are taken."""
 SPARSE_NOISE = 0.1
 """Sigma of Gaussian process paths of series with missing values."""
+FORECASTING = {"time_unit": 0.03, "integral_channels": True, "integral_unit": 0.3}
+"""For equations that forecast: histories are short, and where a path is counts more than what shape it had."""
 _SINGLE_PATHS = ("linear", "rectilinear", "hermite", "cubic", "smoothing-spline", "kernel", "gp")
 _SIGNATURES = ("log-ncde", "neural-rde")
 
@@ -29,6 +31,7 @@ def architecture_of(
     options: Mapping[str, Any] | None,
     *,
     plain: bool = False,
+    forecasting: bool = False,
 ) -> dict[str, Any]:
     """Arguments for `build_model`, as plain numbers and text.
 
@@ -46,12 +49,13 @@ def architecture_of(
         chosen: the estimator's own arguments; None means no choice.
         options: further settings of the model.
         plain: the paper's model: 128 units and nothing that the series might call for.
+        forecasting: whether the series are histories whose future is asked for.
     """
     if name not in MODELS:
         raise ValueError(f"model is {name!r}; use any of: {', '.join(map(repr, MODELS))}")
     several = name.startswith("mv")
     settings: dict[str, Any] = {"bandwidths": VIEWS if several else VIEWS[1:2]}
-    settings |= {"hidden": PAPER_HIDDEN} if plain else _suited_to(series, name)
+    settings |= {"hidden": PAPER_HIDDEN} if plain else _suited_to(series, name, forecasting)
     recommended = dict(recipe.model)
     if "bandwidths" in recommended and not several:
         recommended["bandwidths"] = recommended["bandwidths"][:1]
@@ -66,13 +70,16 @@ def architecture_of(
     return settings
 
 
-def _suited_to(series: SeriesSet, name: str) -> dict[str, Any]:
+def _suited_to(series: SeriesSet, name: str, forecasting: bool) -> dict[str, Any]:
     settings: dict[str, Any] = {"hidden": HIDDEN}
     if name in (*_SINGLE_PATHS, *_SIGNATURES) or name.startswith("mv"):
         # Without it an equation driven by a path cannot know how fast things went.
         settings["time_channel"] = True
+    along_path = name in _SINGLE_PATHS or name.startswith("mv")
+    if forecasting and along_path and name != "rectilinear":
+        settings |= FORECASTING
     missing = series.has_missing
-    if missing and (name in _SINGLE_PATHS or name.startswith("mv")):
+    if missing and along_path:
         # In units of a usual series' number of stamps: counts then grow to about 1, like the standardised values.
         stamps = float(np.median(series.lengths)) if len(series) else 1.0
         settings |= {"count_channels": True, "count_scale": 1.0 / max(stamps, 1.0)}
@@ -83,7 +90,8 @@ def _suited_to(series: SeriesSet, name: str) -> dict[str, Any]:
     if name.startswith("mv") and (missing or _uneven(series)):
         settings["encoder_inputs"] = "values+mask+gap"
     if "time_channel" in settings:
-        channels = series.channels * (1 + settings.get("count_channels", False)) + 1
+        channels = series.channels * (1 + settings.get("count_channels", False))
+        channels = channels * (1 + settings.get("integral_channels", False)) + 1
         settings["hidden"] = min(HIDDEN, max(LEAST_HIDDEN, LARGEST_MATRIX // channels // 8 * 8))
     return settings
 

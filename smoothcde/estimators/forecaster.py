@@ -298,7 +298,7 @@ class CDEForecaster(RecipeParameters):
         settings: dict[str, Any] = {}
         if self.model not in BASELINES:
             chosen = {name: getattr(self, name) for name in ("hidden", "bandwidths", "noise", "rtol", "atol")}
-            settings = architecture_of(self.model, histories, 1, recipe, chosen, self.model_options)
+            settings = architecture_of(self.model, histories, 1, recipe, chosen, self.model_options, forecasting=True)
             for name in ("name", "channels", "outputs", "static", "time_scale"):
                 del settings[name]
             settings |= {"independent": bool(self.independent), "periods": [float(p) for p in self.periods]}

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from smoothcde.estimators import Predictor
 from smoothcde.models import MultiViewCDE, NeuralCDE, SeriesModel, TanhField
-from smoothcde.paths import FourierBasis, FourierGPPath, JoinedPath, KernelPath, Path, TimePath
+from smoothcde.paths import FourierBasis, FourierGPPath, JoinedPath, KernelPath, Path
 from smoothcde.series import SeriesBatch
 from smoothcde.solve import ControlTerm, StepPlan
 
@@ -101,7 +101,7 @@ class ScoringGraph(nn.Module):
         """
         batch = self._batch(values, times, mask, lengths, start, end, static)
         path, gaps = self._path(batch)
-        z0 = self.model.initial(path.evaluate(path.start))
+        path, z0 = self.model.start(path)
         followed = self.plan.follow(ControlTerm(self.model.field, path), z0)
         outputs = self.model.read_views(followed.state, batch).double()
         if self.task == "classification":
@@ -141,8 +141,6 @@ class ScoringGraph(nn.Module):
             counts = KernelPath.of(batch.counts(model.count_scale), self.bandwidth, shared=True)
             kernels.append(counts)
             path = JoinedPath.of(path, counts)
-        if model.time_channel:
-            path = JoinedPath.of(path, TimePath.beside(path, model.time_scale))
         gaps = torch.zeros_like(batch.start, dtype=torch.bool)
         for kernel in kernels:
             gaps = gaps | kernel.wide_gaps().unflatten(0, (model.views, -1)).any(dim=0)

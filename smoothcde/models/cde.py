@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from smoothcde.models.base import Outcome, SeriesModel, full_precision
 from smoothcde.models.fields import Activation, TanhField
 from smoothcde.models.low_rank import LowRankField
-from smoothcde.paths import JoinedPath, Path, TimePath
+from smoothcde.paths import IntegralPath, JoinedPath, Path, TimePath
 from smoothcde.series import SeriesBatch
 from smoothcde.solve import ControlTerm, SolverOptions, Term, integrate
 
@@ -44,6 +44,11 @@ class CDEModel(SeriesModel):
         static: see `SeriesModel`.
         time_scale: likewise.
         time_channel: append time to the paths.
+        time_unit: of that channel, a fraction of `time_scale`: in a small one time is long, and a state may settle and
+            forget many times over within a window, instead of moving only where the path does.
+        integral_channels: append the running integral of every channel, so that dz = f(z) dX + g(z) X dt: the state is
+            told where the path is beside where it goes. For short histories, as in forecasting.
+        integral_unit: of those channels, a fraction of `time_scale`.
         options: how to integrate.
     """
 
@@ -61,12 +66,21 @@ class CDEModel(SeriesModel):
         static: int = 0,
         time_scale: float = 1.0,
         time_channel: bool = False,
+        time_unit: float = 1.0,
+        integral_channels: bool = False,
+        integral_unit: float = 0.3,
         options: SolverOptions | None = None,
     ):
         super().__init__(channels=channels, static=static, time_scale=time_scale, options=options)
-        self.views, self.hidden, self.time_channel = views, hidden, time_channel
+        for name, unit in (("time_unit", time_unit), ("integral_unit", integral_unit)):
+            if not unit > 0:
+                raise ValueError(f"{name} is {unit}; give a positive fraction of the time scale")
+        self.views, self.hidden = views, hidden
+        self.time_channel, self.time_unit = time_channel, time_unit
+        self.integral_channels, self.integral_unit = integral_channels, integral_unit
         self.initial = nn.Linear(path_channels + time_channel, hidden)
-        sizes = (views, hidden, path_channels + time_channel, width, activation)
+        driving = path_channels * (1 + integral_channels) + time_channel
+        sizes = (views, hidden, driving, width, activation)
         self.field = TanhField(*sizes) if rank is None else LowRankField(*sizes, rank)
         self.readout = nn.Linear(views * hidden + static, outputs)
 
@@ -90,10 +104,21 @@ class CDEModel(SeriesModel):
     def begin_along(self, batch: SeriesBatch, path: Path, attention: Tensor | None, penalty: Tensor) -> Beginning:
         """The same with paths that are at hand, as `smooth` gives them."""
         with full_precision(batch):
-            if self.time_channel:
-                path = JoinedPath.of(path, TimePath.beside(path, self.time_scale))
-            z0 = self.initial(self.start_features(path))
+            path, z0 = self.start(path)
         return Beginning(self.term(path), z0, path, attention, penalty)
+
+    def start(self, path: Path) -> tuple[Path, Tensor]:
+        """The path with the channels of time and integrals that it is to have, and the initial states."""
+        timed = self._timed(path)
+        z0 = self.initial(self.start_features(timed))
+        if not self.integral_channels:
+            return timed, z0
+        return self._timed(IntegralPath.of(path, self.integral_unit * self.time_scale)), z0
+
+    def _timed(self, path: Path) -> Path:
+        if not self.time_channel:
+            return path
+        return JoinedPath.of(path, TimePath.beside(path, self.time_unit * self.time_scale))
 
     def solve(self, batch: SeriesBatch, times: Any = None, options: SolverOptions | None = None) -> Outcome:
         """Outputs, and how they came about.

@@ -28,7 +28,7 @@ class LogNCDE(CDEModel):
         step: length of a window as a fraction of `time_scale`.
         form: "log-ode" or "path".
         time_channel: append time to the series before its signature is taken.
-        settings: `hidden`, `width`, `activation`, `static`, `time_scale`, `options`, see `CDEModel`.
+        settings: `hidden`, `width`, `activation`, `static`, `time_scale`, `time_unit`, `options`, see `CDEModel`.
     """
 
     def __init__(
@@ -48,6 +48,10 @@ class LogNCDE(CDEModel):
             raise ValueError(
                 "the log-ODE method needs the full matrix of its field; leave `rank` out, or use neural-rde"
             )
+        if settings.get("integral_channels"):
+            raise ValueError(
+                "log-signatures have no integral channels; leave them out, or take a model on another path"
+            )
         check_windows(depth, step)
         base = channels + time_channel
         areas = base * (base - 1) // 2 if depth == 2 else 0
@@ -57,7 +61,7 @@ class LogNCDE(CDEModel):
 
     def smooth(self, batch: SeriesBatch) -> tuple[Path, Tensor | None, Tensor]:
         """One path of log-signatures per series; no attention, no penalty."""
-        scale = self.time_scale if self.with_time else None
+        scale = self.time_unit * self.time_scale if self.with_time else None
         with full_precision(batch):
             path = LogSignaturePath.fit(batch, self.depth, self.step * self.time_scale, scale)
         return path, None, torch.zeros((), dtype=batch.dtype, device=batch.device)

@@ -54,8 +54,8 @@ class MultiViewCDE(CDEModel):
         diversity: weight of a penalty on views that attend alike (the paper tries 0.1).
         count_channels: append how often each channel was observed so far, smoothed like its view.
         count_scale: unit of those counts.
-        settings: `hidden`, `width`, `activation`, `rank`, `static`, `time_scale`, `time_channel`, `options`, see
-            `CDEModel`.
+        settings: `hidden`, `width`, `activation`, `rank`, `static`, `time_scale`, `time_channel`, `time_unit`,
+            `integral_channels`, `integral_unit`, `options`, see `CDEModel`.
     """
 
     def __init__(

@@ -50,8 +50,8 @@ class NeuralCDE(CDEModel):
         learn_bandwidth: train the bandwidth with the model.
         count_channels: append how often each channel was observed so far.
         count_scale: unit of those counts.
-        settings: `hidden`, `width`, `activation`, `rank`, `static`, `time_scale`, `time_channel`, `options`, see
-            `CDEModel`.
+        settings: `hidden`, `width`, `activation`, `rank`, `static`, `time_scale`, `time_channel`, `time_unit`,
+            `integral_channels`, `integral_unit`, `options`, see `CDEModel`.
     """
 
     def __init__(
@@ -76,6 +76,11 @@ class NeuralCDE(CDEModel):
         path_channels = channels * (1 + count_channels) + (path == "rectilinear")
         if path == "rectilinear":
             settings["time_channel"] = False  # it always brings its own
+            if settings.get("integral_channels"):
+                raise ValueError(
+                    "a rectilinear path stands still in time while it moves, and has no integral over it; leave "
+                    "integral_channels out, or take another path"
+                )
         super().__init__(views=1, channels=channels, path_channels=path_channels, outputs=outputs, **settings)
         self.path = path
         self.kernel, self.noise, self.smoothing = kernel, noise, smoothing

@@ -5,6 +5,7 @@ from smoothcde.paths.gp import GPPath
 from smoothcde.paths.gp_exact import ExactGPPath
 from smoothcde.paths.gp_fourier import FourierBasis, FourierGPPath
 from smoothcde.paths.hermite import HermitePath
+from smoothcde.paths.integral import IntegralPath
 from smoothcde.paths.joined import JoinedPath, TimePath
 from smoothcde.paths.kernel import KernelPath
 from smoothcde.paths.linear import LinearPath
@@ -20,6 +21,7 @@ __all__ = [
     "FourierGPPath",
     "GPPath",
     "HermitePath",
+    "IntegralPath",
     "JoinedPath",
     "KernelPath",
     "LinearPath",

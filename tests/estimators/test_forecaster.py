@@ -280,3 +280,15 @@ def test_validation_channels_are_found_by_name():
         forecaster.fit(series, held.with_window(start=83.0))
         losses.append(forecaster.predictor_.record["epochs"][0]["validation_loss"])
     assert losses[0] == losses[1]
+
+
+@pytest.mark.parametrize("model", ["mvc-gp", "rectilinear", "gru"])
+def test_equations_that_forecast_may_move_by_themselves(model):
+    series = SeriesSet.from_arrays([np.sin(np.arange(80.0))[None]])
+    found = CDEForecaster(8, 4, model, hidden=8, epochs=1, baseline=False, random_state=0).fit(series)
+    settings = found.predictor_.architecture
+    assert settings.get("integral_channels", False) == (model == "mvc-gp")
+    still = CDEForecaster(
+        8, 4, "mvc-gp", hidden=8, epochs=1, baseline=False, model_options={"integral_channels": False}
+    )
+    assert still.fit(series).predictor_.architecture["integral_channels"] is False

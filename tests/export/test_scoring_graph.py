@@ -75,6 +75,7 @@ CASES = {
     "mv-gp": ("mv-gp", {}),
     "gp": ("gp", {"count_channels": True}),
     "mvc-kernel": ("mvc-kernel", {"time_channel": True}),
+    "gp with integrals": ("gp", {"time_channel": True, "time_unit": 0.2, "integral_channels": True}),
     "cauchy kernel": ("kernel", {"kernel": "cauchy"}),
 }
 

@@ -11,6 +11,7 @@ from smoothcde.paths import (
     ExactGPPath,
     GPPath,
     HermitePath,
+    IntegralPath,
     JoinedPath,
     KernelPath,
     LinearPath,
@@ -53,6 +54,8 @@ PATHS = {
     "log-signatures of depth 1": lambda batch: LogSignaturePath.fit(batch, depth=1, step=0.9),
     "log-signatures of depth 2": lambda batch: LogSignaturePath.fit(batch, depth=2, step=0.9, time_scale=4.0),
     "joined with time and counts": with_time_and_counts,
+    "gp views and integrals": lambda batch: IntegralPath.of(PATHS["two gp views"](batch), scale=2.0),
+    "linear and integrals": lambda batch: IntegralPath.of(LinearPath.fit(batch), scale=2.0),
 }
 NOT_DIFFERENTIABLE = {"smoothing spline"}
 

@@ -13,6 +13,7 @@ from smoothcde.paths.gp_sums import lagrange
 from smoothcde.streaming.panels import PANELS, Panels, panel_nodes
 
 SPARSE = {"encoder_inputs": "values+mask+gap", "count_channels": True, "count_scale": 0.05}
+MOVING = {"time_channel": True, "time_unit": 0.1, "integral_channels": True}
 
 
 def walk(generator, count, series, channels=2, missing=0.0):
@@ -39,7 +40,7 @@ def follow(recorded: Recorded, times, values, every: int) -> float:
 @pytest.mark.parametrize("panels", [False, True])
 @pytest.mark.parametrize(
     ("name", "missing", "options"),
-    [("mvc-gp", 0.0, {}), ("mvc-gp", 0.4, SPARSE), ("mv-gp", 0.4, SPARSE), ("gp", 0.0, {}), ("gp", 0.4, {})],
+    [("mvc-gp", 0.0, {}), ("mvc-gp", 0.4, SPARSE), ("mv-gp", 0.4, SPARSE), ("gp", 0.0, {}), ("gp", 0.4, MOVING)],
 )
 def test_incremental_models_on_many_series_with_own_stamps(name, missing, options, panels):
     recorded = Recorded(small_predictor(name, **options), 10.0, series=3, panels=panels, method="incremental")
