@@ -263,8 +263,9 @@ class _Trials:
             because = f" ({kinks:.0%} of the series have kinks or gaps that steps must end on)" if kinks else ""
             raise ValueError(
                 f"no plan was found that holds for {self.coverage:.1%} of the {self.series} calibration series; the "
-                f"best holds for {share:.1%} of them in its worst view{because}. Lower `coverage`, give a larger "
-                "bandwidth or a looser tolerance, or stay with the adaptive solver"
+                f"best holds for {share:.1%} of them in its worst view, where {self.needed:.1%} are needed"
+                f"{because}. Lower `coverage`, raise `within`, give a larger bandwidth or a looser tolerance, "
+                "or stay with the adaptive solver"
             )
         held = [found for found in self.found if found is not None]
         return tuple(found.ends for found in held), tuple(found.limit for found in held)
