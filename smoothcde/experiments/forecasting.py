@@ -41,6 +41,8 @@ class Plan:
         width: of fields and encoders.
         bandwidths: of mvc-gp's views, fractions of the context.
         noise: sigma of its Gaussian processes.
+        time_unit: of the time channel of all equations, a fraction of the context.
+        integral_unit: of their integral channels; None for none.
         tolerance: of the solver.
         clock: whether models are told the time of day, which the paper's are not.
         drop: share of the observations that is dropped.
@@ -50,11 +52,13 @@ class Plan:
     epoch_size: int = 8192
     batch_size: int = 128
     learning_rate: float = 4e-3
-    weight_decay: float = 0.03
+    weight_decay: float = 0.3
     hidden: int = 32
-    width: int = 64
-    bandwidths: tuple[float, ...] = (0.3, 1.0)
-    noise: float = 0.1
+    width: int = 32
+    bandwidths: tuple[float, ...] = (0.06, 0.2)
+    noise: float = 0.02
+    time_unit: float = 0.03
+    integral_unit: float | None = 0.3
     tolerance: float = 1e-2
     clock: bool = False
     drop: float = 0.3
@@ -75,9 +79,11 @@ class Plan:
         if name in WITHOUT_WIDTH:
             return {}
         tolerances = {"rtol": self.tolerance, "atol": self.tolerance}
-        settings = {"width": self.width, "time_channel": True, **tolerances}
+        settings = {"width": self.width, "time_channel": True, "time_unit": self.time_unit, **tolerances}
+        if self.integral_unit is not None:
+            settings |= {"integral_channels": True, "integral_unit": self.integral_unit}
         if name.startswith("mv"):
-            settings |= {"encoder_width": self.width // 2, "encoder_inputs": "values+mask+gap", "noise": self.noise}
+            settings |= {"encoder_width": self.width, "encoder_inputs": "values+mask+gap", "noise": self.noise}
         return settings
 
     def hidden_of(self, name: str) -> int:
