@@ -1,12 +1,14 @@
 """Which observations each view listens to: encoders, queries, and how alike the views are."""
 
 import math
+from collections.abc import Sequence
 from typing import Literal, cast
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from smoothcde.native import conv_scores, serves
 from smoothcde.paths import fill_forward, fill_linear
 from smoothcde.series import SeriesBatch
 
@@ -61,19 +63,17 @@ class ConvEncoder(nn.Module):
         places: Int[Tensor, "stamps"],
     ) -> Float[Tensor, "stamps width"]:
         """Context of single stamps: what `forward` gives there, from five stamps' features each."""
-        first, second = cast("list[nn.Conv1d]", list(self.layers))
+        first, first_bias, second, second_bias = self.weights
         last = (lengths[series] - 1).clamp(min=0)[:, None]
         shifts = torch.arange(-1, 2, device=features.device)
         inner = (places[:, None] + shifts).clamp(min=0).minimum(last)  # places of the first layer, ends repeated
         outer = (inner[:, :, None] + shifts).clamp(min=0).minimum(last[:, :, None])
         seen = features[series[:, None, None], outer].flatten(2)  # [stamps, 3, 3 features]
-        assert first.bias is not None
-        assert second.bias is not None
-        inner_weight = first.weight.permute(2, 1, 0).flatten(0, 1)
-        context = torch.relu(torch.addmm(first.bias, seen.flatten(0, 1), inner_weight)).unflatten(0, (-1, 3))
+        inner_weight = first.permute(2, 1, 0).flatten(0, 1)
+        context = torch.relu(torch.addmm(first_bias, seen.flatten(0, 1), inner_weight)).unflatten(0, (-1, 3))
         # Tap by tap, as for whole series: so the two round alike.
-        outputs = second.bias
-        for tap, weight in enumerate(second.weight.permute(2, 1, 0)):
+        outputs = second_bias
+        for tap, weight in enumerate(second.permute(2, 1, 0)):
             outputs = torch.addmm(outputs, context[:, tap], weight)
         return torch.relu(outputs)
 
@@ -81,23 +81,47 @@ class ConvEncoder(nn.Module):
         self, features: Float[Tensor, "n length features"], lengths: Int[Tensor, "n"]
     ) -> Float[Tensor, "n places width"]:
         """Context in contiguous memory; two places behind the stamps of each series mean nothing."""
-        n, length, _ = features.shape
+        return _end_to_end(features, lengths, *self.weights)
+
+    @property
+    def weights(self) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """Weight and bias of both layers."""
         first, second = cast("list[nn.Conv1d]", list(self.layers))
-        # The first layer at positions -1 ... length, each clamped into its series: its own ends, repeated.
-        last = (lengths[:, None] - 1).clamp(min=0)
-        place = torch.arange(-1, length + 1, device=features.device).clamp(min=0).minimum(last)
-        series = torch.arange(n, device=features.device)[:, None]
-        windows = [features[series, (place + shift).clamp(min=0).minimum(last)] for shift in (-1, 0, 1)]
-        inputs = torch.cat(windows, dim=2).flatten(0, 1)
-        inputs = nn.functional.pad(
-            inputs, (0, 0, 0, 2)
-        )  # two rows more, so that three shifted slices have equal length
         assert first.bias is not None
         assert second.bias is not None
-        inner = torch.relu(torch.addmm(first.bias, inputs, first.weight.permute(2, 1, 0).flatten(0, 1)))
-        return torch.relu(_convolve(inner, second.weight.permute(2, 1, 0), second.bias)).view(
-            n, length + 2, second.out_channels
-        )
+        return first.weight, first.bias, second.weight, second.bias
+
+
+def _end_to_end(
+    features: Tensor, lengths: Tensor, first: Tensor, first_bias: Tensor, second: Tensor, second_bias: Tensor
+) -> Tensor:
+    n, length, _ = features.shape
+    # The first layer at positions -1 ... length, each clamped into its series: its own ends, repeated.
+    last = (lengths[:, None] - 1).clamp(min=0)
+    place = torch.arange(-1, length + 1, device=features.device).clamp(min=0).minimum(last)
+    series = torch.arange(n, device=features.device)[:, None]
+    windows = [features[series, (place + shift).clamp(min=0).minimum(last)] for shift in (-1, 0, 1)]
+    inputs = torch.cat(windows, dim=2).flatten(0, 1)
+    inputs = nn.functional.pad(inputs, (0, 0, 0, 2))  # two rows more, so that three shifted slices have equal length
+    inner = torch.relu(torch.addmm(first_bias, inputs, first.permute(2, 1, 0).flatten(0, 1)))
+    return torch.relu(_convolve(inner, second.permute(2, 1, 0), second_bias)).view(n, length + 2, len(second))
+
+
+def compiled_scores(
+    encoder: ConvEncoder, attention: "QueryAttention", features: Tensor, lengths: Tensor
+) -> Float[Tensor, "n views length"] | None:
+    """`attention.scores` of an encoder's context in compiled code; None where that cannot be had."""
+    weights, queries = encoder.weights, attention.queries * attention.scale
+    if features.requires_grad or not serves(conv_scores.SOURCE, features, queries, *weights):
+        return None
+    return conv_scores.conv_scores(features, lengths, weights[:2], weights[2:], queries, _plain_scores)
+
+
+def _plain_scores(parameters: Sequence[Tensor], features: Tensor, lengths: Tensor) -> Tensor:
+    *weights, queries = parameters
+    context = _end_to_end(features, lengths, *weights)[:, : features.shape[1]]
+    inside = torch.arange(features.shape[1], device=features.device) < lengths[:, None]
+    return (context @ queries.mT).mT * inside[:, None]
 
 
 class _Convolution(torch.autograd.Function):

@@ -2,14 +2,16 @@
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from typing import Literal
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from smoothcde.models.tanh_product import affine, tanh_product
-from smoothcde.solve import Rows
+from smoothcde.models.tanh_product import affine, plain_product, tanh_product
+from smoothcde.native import PackedField, serves, tanh_field
+from smoothcde.solve import Field, Rows
 
 Activation = Literal["tanh", "relu"]
 ACTIVATIONS = {"tanh": torch.tanh, "relu": torch.relu}
@@ -49,6 +51,13 @@ class TanhField(nn.Module):
         """f(z) dx."""
         inner, outer = (self.inner.weight, self.inner.bias), (self.outer.weight, self.outer.bias)
         return tanh_product(z, dx, inner, outer, self.activation, rows.sizes)
+
+    def prepared(self) -> Field:
+        """The same field for the length of a solve: in compiled code where that can be had, else itself."""
+        inner, outer = (self.inner.weight, self.inner.bias), (self.outer.weight, self.outer.bias)
+        if not serves(tanh_field.SOURCE, *inner, *outer):
+            return self
+        return PackedField(inner, outer, self.activation, partial(plain_product, activation=self.activation))
 
     def graph_weights(self) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """All that it depends on, a matrix per view and channel: a graph then need not reshape what they make."""

@@ -10,6 +10,7 @@ from smoothcde.models.attention import (
     ConvEncoder,
     EncoderInputs,
     QueryAttention,
+    compiled_scores,
     context_width,
     diversity_penalty,
     encoder_features,
@@ -152,6 +153,9 @@ class MultiViewCDE(CDEModel):
         """Scores of stamps by what the encoder sees of them."""
         if self.encoder is None:
             return self.attention.scores(features)
+        compiled = compiled_scores(self.encoder, self.attention, features, lengths)
+        if compiled is not None:
+            return compiled
         n, length, _ = features.shape
         if torch.compiler.is_exporting():  # a graph has no number of series to cut into blocks
             return self.attention.scores(self.encoder(features, lengths))

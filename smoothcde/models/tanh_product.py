@@ -1,11 +1,13 @@
 """f(z) dX/dt of a tanh field as one node of the graph: what a solver calls thousands of times."""
 
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
+
+from smoothcde.native import differentiable
 
 MANY_CHANNELS = 8
 """From here on a batched matrix product is faster than a sum of scaled slices; below, it is many times slower."""
@@ -30,7 +32,7 @@ def tanh_product(
     if torch.is_grad_enabled():
         return _TanhProduct.apply(z, dx, *inner, *outer, activation, sizes)  # type: ignore[return-value]
     if len(z) * outer[0].shape[2] <= FEW:
-        return _plain((z, dx, *inner, *outer), activation, sizes)
+        return plain_product((z, dx, *inner, *outer), sizes, activation)
     return _evaluate(z, dx, *inner, *outer, activation, sizes, kept=False)[0]
 
 
@@ -77,10 +79,8 @@ class _TanhProduct(torch.autograd.Function):
         (g,) = gradients
         *inputs, a, s = ctx.saved_tensors
         if torch.is_grad_enabled():  # someone wants second derivatives: plain operations have them
-            wanted = [x for x, needed in zip(inputs, ctx.needs_input_grad, strict=False) if needed]
-            product = _plain(inputs, ctx.activation, ctx.sizes)
-            found = iter(torch.autograd.grad(product, wanted, g, create_graph=True))
-            return *(next(found) if needed else None for needed in ctx.needs_input_grad[:6]), None, None
+            plain = partial(plain_product, rows_of_view=ctx.sizes, activation=ctx.activation)
+            return *differentiable(plain, inputs, ctx.needs_input_grad[:6], g), None, None
         z, dx, inner_weight, _, outer_weight, _ = inputs
         if s.numel() <= CACHED:
             through = _through(g, dx, s)
@@ -183,10 +183,10 @@ def _relu_backward(g: Tensor, a: Tensor) -> Tensor:
     return torch.ops.aten.threshold_backward(g, a, 0.0)
 
 
-def _plain(inputs: Sequence[Tensor], activation: str, sizes: Sequence[int]) -> Tensor:
+def plain_product(inputs: Sequence[Tensor], rows_of_view: Sequence[int], activation: str) -> Tensor:
     """The same in operations that torch differentiates any number of times."""
     z, dx, inner_weight, inner_bias, outer_weight, outer_bias = inputs
-    a = affine(z, inner_weight, inner_bias, sizes)
+    a = affine(z, inner_weight, inner_bias, rows_of_view)
     a = torch.tanh(a) if activation == "tanh" else torch.relu(a)
-    matrix = torch.tanh(affine(a, outer_weight, outer_bias, sizes)).unflatten(1, (dx.shape[1], -1))
+    matrix = torch.tanh(affine(a, outer_weight, outer_bias, rows_of_view)).unflatten(1, (dx.shape[1], -1))
     return torch.linalg.vecdot(matrix, dx[:, :, None], dim=1)

@@ -129,7 +129,7 @@ class _AdjointTerm(Term):
         self.tape = _Tape(sweep)
         self._knots = term.knots
         with torch.enable_grad():
-            self._term = term.with_tensors(sweep.tensors)
+            self._term = term.with_tensors(sweep.tensors).prepared()
 
     def controls(self, times: Tensor) -> Any:
         """Those of the forward term, with a graph."""

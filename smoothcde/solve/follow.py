@@ -77,7 +77,7 @@ def follow(
         z0: states at the start.
         tolerances: rtol and atol that errors are measured in; they change no step.
     """
-    views, path = corners.shape[0], term.path
+    views, path, term = corners.shape[0], term.path, term.prepared()
     sizes = np.diff(corners, axis=1)
     positions = corners[:, :-1, None] + tableau.nodes[1:] * sizes[:, :, None]
     positions = np.minimum(np.concatenate([corners[:, :1], positions.reshape(views, -1)], axis=1), 1.0)

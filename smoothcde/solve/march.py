@@ -50,7 +50,7 @@ class _March:
         self.unit_of_row = problem.unit_of_row
         start, end = problem.unit_windows(self.unit_of_row)
         self.term = WindowedTerm.where_needed(
-            problem.term, problem.start, problem.end, self.unit_of_row, problem.z0.device
+            problem.term.prepared(), problem.start, problem.end, self.unit_of_row, problem.z0.device
         )
         knots = problem.unit_knots(self.term.knots, len(start))
         controller = IntegralController() if options.step_control == "joint" else PIController()

@@ -110,6 +110,10 @@ def advance(
     dense: Dense | None = None,
 ) -> Step:
     """Try one step whose stages' `controls` are at hand: those still to evaluate."""
+    if first is not None and dense is None:
+        whole = term.step(tableau, z, first, controls, h, tolerances, rows)
+        if whole is not None:
+            return Step(first, whole.state, whole.slope, None, whole.squared_ratio)
     slopes = [] if first is None else [first]
     known = len(slopes)
     state = z

@@ -1,9 +1,12 @@
 """Embedded Runge-Kutta pairs."""
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.polynomial import Polynomial
+
+from smoothcde.native import Method
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,6 +39,11 @@ class Tableau:
     def weights(self) -> np.ndarray:
         """b, one weight per slope; the last slope has none."""
         return np.append(self.stages[-1], 0.0)
+
+    @cached_property
+    def compiled(self) -> Method:
+        """As compiled steps take it."""
+        return Method.of(self.stages, self.error)
 
 
 def _tableau(name: str, order: int, nodes, stages, lower, dense) -> Tableau:

@@ -9,8 +9,10 @@ import torch
 from jaxtyping import Float, Float64
 from torch import Tensor, nn
 
+from smoothcde.native import Method, StepResult
 from smoothcde.paths import LogSignaturePath, Path
 from smoothcde.solve.rows import Rows
+from smoothcde.solve.tableaus import Tableau
 
 
 class Term(ABC):
@@ -56,6 +58,26 @@ class Term(ABC):
     def parameters(self) -> tuple[Tensor, ...]:
         """Parameters shared by all rows, for the adjoint."""
 
+    def prepared(self) -> "Term":
+        """The same right-hand side, ready to be evaluated many times; a solve begins with it."""
+        return self
+
+    def step(
+        self,
+        tableau: Tableau,
+        z: Float[Tensor, "rows hidden"],
+        first: Float[Tensor, "rows hidden"],
+        controls: Any,
+        h: Float[Tensor, "rows 1"],
+        tolerances: tuple[float, float],
+        rows: Rows,
+    ) -> StepResult | None:
+        """A whole Runge-Kutta step at once, by terms that know a faster way than slope by slope; None for others.
+
+        `first` is the slope at its beginning, `controls` are those of all stages behind it.
+        """
+        return None
+
 
 @runtime_checkable
 class Field(Protocol):
@@ -68,6 +90,33 @@ class Field(Protocol):
         self, z: Float[Tensor, "rows hidden"], dx: Float[Tensor, "rows channels"], rows: Rows
     ) -> Float[Tensor, "rows hidden"]:
         """f(z) dx, row by row."""
+        ...
+
+
+@runtime_checkable
+class PreparableField(Field, Protocol):
+    """A field that has a faster form for the length of a solve."""
+
+    def prepared(self) -> Field:
+        """That form, or the field itself."""
+        ...
+
+
+@runtime_checkable
+class SteppingField(Field, Protocol):
+    """A field that takes whole steps."""
+
+    def step(
+        self,
+        method: Method,
+        z: Float[Tensor, "rows hidden"],
+        first: Float[Tensor, "rows hidden"],
+        dx: Float[Tensor, "rows stages channels"],
+        h: Float[Tensor, "rows 1"],
+        tolerances: tuple[float, float],
+        rows: Rows,
+    ) -> StepResult:
+        """See `Term.step`."""
         ...
 
 
@@ -124,6 +173,25 @@ class ControlTerm(_AlongPath):
     ) -> Float[Tensor, "rows hidden"]:
         """f(z) dX/dt."""
         return self.field.product(z, controls[:, stage], rows)
+
+    def prepared(self) -> "ControlTerm":
+        """With the field's own faster form."""
+        return replace(self, field=self.field.prepared()) if isinstance(self.field, PreparableField) else self
+
+    def step(
+        self,
+        tableau: Tableau,
+        z: Float[Tensor, "rows hidden"],
+        first: Float[Tensor, "rows hidden"],
+        controls: Tensor,
+        h: Float[Tensor, "rows 1"],
+        tolerances: tuple[float, float],
+        rows: Rows,
+    ) -> StepResult | None:
+        """By the field, if it takes whole steps."""
+        if not isinstance(self.field, SteppingField):
+            return None
+        return self.field.step(tableau.compiled, z, first, controls, h, tolerances, rows)
 
 
 @dataclass(frozen=True, eq=False)

@@ -76,3 +76,7 @@ class WindowedTerm(Term):
     def parameters(self) -> tuple[Tensor, ...]:
         """The inner term's."""
         return self.term.parameters()
+
+    def prepared(self) -> "WindowedTerm":
+        """The inner term, prepared."""
+        return replace(self, term=self.term.prepared())

@@ -1,0 +1,273 @@
+/* Scores of stamps by queries: two convolutions of width 3 over a series, ReLU after each, then a product with every
+query. The second convolution is most of the work; it is done by Winograd's minimal filtering F(4, 3), four outputs
+from six products instead of twelve (Lavin and Gray, "Fast algorithms for convolutional neural networks", 2016).
+
+Series are cut into pieces of so many stamps that all of a block of pieces stays in the cache; a piece computes the
+first layer at one stamp more on either side for itself. */
+
+#include "panels.h"
+
+#define OUTPUTS 4 /* of a tile, from INPUTS */
+#define INPUTS 6
+#define MOST_TILES 80 /* of a block, and so of a piece */
+
+typedef struct {
+    int64_t series, length, features, views, width, padded_width, threads;
+} Sizes;
+
+/* first: [panels, 3 features, PANEL]; second: [INPUTS, panels, padded_width, PANEL], transformed; second_back: likewise
+of the transposed matrices; queries: [views, padded_width]. */
+typedef struct {
+    const float *first, *first_bias, *second, *second_bias, *second_back, *queries;
+} Weights;
+
+typedef struct {
+    float *first, *first_bias, *second, *second_bias, *queries;
+} Gradients;
+
+/* Stamps `begin` to before `begin + count` of a series, whose tiles stand behind `tile` others in their block. */
+typedef struct {
+    long series, begin, count, tile, tiles;
+} Piece;
+
+typedef struct {
+    long first, pieces, tiles;
+} Block;
+
+/* Room for a block. `inner` has two rows more than outputs for each piece. */
+typedef struct {
+    float *windows, *inner, *transformed, *products, *outer;
+} Room;
+
+#define INNER_ROWS(tiles, pieces) (OUTPUTS * (tiles) + 2 * (pieces))
+
+static long cut(const Sizes *s, const int64_t *lengths, Piece **pieces, Block **blocks) {
+    long most = 0, count = 0, made = 0;
+    for (long i = 0; i < s->series; i++) most += (lengths[i] + OUTPUTS * MOST_TILES - 1) / (OUTPUTS * MOST_TILES);
+    *pieces = malloc(sizeof(Piece) * (most + 1));
+    *blocks = malloc(sizeof(Block) * (most + 1));
+    for (long i = 0; i < s->series; i++)
+        for (long begin = 0; begin < lengths[i]; begin += OUTPUTS * MOST_TILES) {
+            long stamps = lengths[i] - begin;
+            if (stamps > OUTPUTS * MOST_TILES) stamps = OUTPUTS * MOST_TILES;
+            long tiles = (stamps + OUTPUTS - 1) / OUTPUTS;
+            if (!made || (*blocks)[made - 1].tiles + tiles > MOST_TILES) (*blocks)[made++] = (Block){count, 0, 0};
+            Block *block = *blocks + made - 1;
+            (*pieces)[count++] = (Piece){i, begin, stamps, block->tiles, tiles};
+            block->tiles += tiles;
+            block->pieces++;
+        }
+    return made;
+}
+
+static Room room_of(const Sizes *s) {
+    long wp = s->padded_width, rows = INNER_ROWS(MOST_TILES, MOST_TILES);
+    long windows = rows * 3 * s->features, inner = rows * wp, spread = INPUTS * MOST_TILES * wp;
+    windows = (windows + LANES - 1) / LANES * LANES;
+    Room r;
+    r.windows = room(windows + inner + 2 * spread + OUTPUTS * MOST_TILES * wp);
+    r.inner = r.windows + windows;
+    r.transformed = r.inner + inner;
+    r.products = r.transformed + spread;
+    r.outer = r.products + spread;
+    return r;
+}
+
+static long clamped(long place, long last) { return place < 0 ? 0 : place > last ? last : place; }
+
+/* The first layer where the block's pieces need it, ends of a series repeated, and its transform B^T d. */
+static void begin_block(const Sizes *s, const Weights *w, const int64_t *lengths, const Block *block, const Piece *pieces,
+                        const float *features, Room r) {
+    long wp = s->padded_width, f = s->features, row = 0;
+    for (long q = 0; q < block->pieces; q++) {
+        Piece p = pieces[block->first + q];
+        long last = lengths[p.series] - 1;
+        const float *own = features + p.series * s->length * f;
+        for (long j = 0; j < INNER_ROWS(p.tiles, 1); j++, row++)
+            for (long shift = -1; shift <= 1; shift++) {
+                long place = clamped(clamped(p.begin - 1 + j, last) + shift, last);
+                memcpy(r.windows + (3 * row + shift + 1) * f, own + place * f, sizeof(float) * f);
+            }
+    }
+    for (long n = 0; n < wp; n += PANEL)
+        product(row, 3 * f, r.windows, 3 * f, w->first + n * 3 * f, w->first_bias + n, r.inner + n, wp);
+    for (long j = 0; j < row * wp; j += LANES) {
+        vec u = LOAD(r.inner + j);
+        STORE(r.inner + j, choose(u < spread(0), spread(0), u));
+    }
+    long apart = block->tiles * wp;
+    for (long q = 0, at = 0; q < block->pieces; q++) {
+        Piece p = pieces[block->first + q];
+        for (long tile = 0; tile < p.tiles; tile++)
+            for (long n = 0; n < wp; n += LANES) {
+                const float *d = r.inner + (at + OUTPUTS * tile) * wp + n;
+                vec d0 = LOAD(d), d1 = LOAD(d + wp), d2 = LOAD(d + 2 * wp), d3 = LOAD(d + 3 * wp), d4 = LOAD(d + 4 * wp),
+                    d5 = LOAD(d + 5 * wp);
+                float *to = r.transformed + (p.tile + tile) * wp + n;
+                vec even = d4 - 4 * d2, odd = d3 - 4 * d1, near = d4 - d2, twice = 2 * (d3 - d1);
+                STORE(to, 4 * d0 - 5 * d2 + d4);
+                STORE(to + apart, even + odd);
+                STORE(to + 2 * apart, even - odd);
+                STORE(to + 3 * apart, near + twice);
+                STORE(to + 4 * apart, near - twice);
+                STORE(to + 5 * apart, 4 * d1 - 5 * d3 + d5);
+            }
+        at += INNER_ROWS(p.tiles, 1);
+    }
+}
+
+/* scores: [series, views, length], written where there are stamps; kept: [series, length, padded_width], the second
+layer, or NULL. */
+int conv_scores_forward(const Sizes *s, const Weights *w, const int64_t *lengths, const float *features, float *scores,
+                        float *kept) {
+    long wp = s->padded_width;
+    int failed = 0;
+    Piece *pieces;
+    Block *blocks;
+    long count = cut(s, lengths, &pieces, &blocks);
+    if (kept) in_large_pages(kept, s->series * s->length * wp);
+#pragma omp parallel num_threads(s->threads)
+    {
+        Room r = room_of(s);
+        if (!r.windows) failed = 1;
+#pragma omp for schedule(dynamic, 1)
+        for (long b = 0; b < count; b++) {
+            if (failed) continue;
+            const Block *block = blocks + b;
+            long apart = block->tiles * wp, beside = block->tiles * PANEL;
+            begin_block(s, w, lengths, block, pieces, features, r);
+            for (long n = 0; n < wp; n += PANEL) {
+                for (long i = 0; i < INPUTS; i++)
+                    product(block->tiles, wp, r.transformed + i * apart, wp, w->second + (i * wp + n) * wp, NULL,
+                            r.products + i * beside, PANEL);
+                for (long tile = 0; tile < block->tiles; tile++)
+                    for (long j = 0; j < PANEL; j += LANES) {
+                        const float *m = r.products + tile * PANEL + j;
+                        vec m0 = LOAD(m), m1 = LOAD(m + beside), m2 = LOAD(m + 2 * beside), m3 = LOAD(m + 3 * beside),
+                            m4 = LOAD(m + 4 * beside), m5 = LOAD(m + 5 * beside), bias = LOAD(w->second_bias + n + j);
+                        vec sum = m1 + m2, less = m1 - m2, sum2 = m3 + m4, less2 = m3 - m4;
+                        vec y[OUTPUTS] = {m0 + sum + sum2, less + 2 * less2, sum + 4 * sum2, less + 8 * less2 + m5};
+                        for (int o = 0; o < OUTPUTS; o++) {
+                            vec u = y[o] + bias;
+                            STORE(r.outer + (OUTPUTS * tile + o) * wp + n + j, choose(u < spread(0), spread(0), u));
+                        }
+                    }
+            }
+            for (long q = 0; q < block->pieces; q++) {
+                Piece p = pieces[block->first + q];
+                const float *made = r.outer + OUTPUTS * p.tile * wp;
+                for (long k = 0; k < p.count; k++)
+                    for (long v = 0; v < s->views; v++) {
+                        vec sum = spread(0);
+                        for (long n = 0; n < wp; n += LANES) sum += LOAD(made + k * wp + n) * LOAD(w->queries + v * wp + n);
+                        scores[(p.series * s->views + v) * s->length + p.begin + k] = sum_of(sum);
+                    }
+                if (kept) memcpy(kept + (p.series * s->length + p.begin) * wp, made, sizeof(float) * p.count * wp);
+            }
+        }
+        free(r.windows);
+    }
+    free(pieces);
+    free(blocks);
+    return failed;
+}
+
+/* What gradients `g` of the scores mean to the weights; added to `sums`, [threads, ...], second: [INPUTS, padded_width,
+padded_width], transformed. */
+int conv_scores_backward(const Sizes *s, const Weights *w, const int64_t *lengths, const float *features, const float *g,
+                         const float *kept, const Gradients *sums) {
+    long wp = s->padded_width, f = s->features;
+    int failed = 0;
+    Piece *pieces;
+    Block *blocks;
+    long count = cut(s, lengths, &pieces, &blocks);
+#pragma omp parallel num_threads(s->threads)
+    {
+        Room r = room_of(s);
+        float *to_inner = room(INNER_ROWS(MOST_TILES, MOST_TILES) * wp);
+        if (!r.windows || !to_inner) failed = 1;
+        long thread = thread_number();
+        Gradients own = {sums->first + thread * 3 * f * wp, sums->first_bias + thread * wp,
+                         sums->second + thread * INPUTS * wp * wp, sums->second_bias + thread * wp,
+                         sums->queries + thread * s->views * wp};
+#pragma omp for schedule(static, 1)
+        for (long b = 0; b < count; b++) {
+            if (failed) continue;
+            const Block *block = blocks + b;
+            long apart = block->tiles * wp, rows = INNER_ROWS(block->tiles, block->pieces);
+            begin_block(s, w, lengths, block, pieces, features, r);
+            for (long q = 0; q < block->pieces; q++) {
+                Piece p = pieces[block->first + q];
+                const float *made = kept + (p.series * s->length + p.begin) * wp;
+                float *to = r.outer + OUTPUTS * p.tile * wp;
+                const float *given = g + p.series * s->views * s->length + p.begin;
+                memset(to, 0, sizeof(float) * OUTPUTS * p.tiles * wp);
+                for (long k = 0; k < p.count; k++)
+                    for (long n = 0; n < wp; n += LANES) {
+                        vec u = LOAD(made + k * wp + n), sum = spread(0);
+                        for (long v = 0; v < s->views; v++) {
+                            vec score = spread(given[v * s->length + k]);
+                            sum += score * LOAD(w->queries + v * wp + n);
+                            STORE(own.queries + v * wp + n, LOAD(own.queries + v * wp + n) + score * u);
+                        }
+                        STORE(to + k * wp + n, choose(u > spread(0), sum, spread(0)));
+                    }
+            }
+            add_rows(OUTPUTS * block->tiles, wp, r.outer, wp, own.second_bias);
+            /* A g: what each output's gradient means to the six products. */
+            for (long tile = 0; tile < block->tiles; tile++)
+                for (long n = 0; n < wp; n += LANES) {
+                    const float *y = r.outer + OUTPUTS * tile * wp + n;
+                    vec y0 = LOAD(y), y1 = LOAD(y + wp), y2 = LOAD(y + 2 * wp), y3 = LOAD(y + 3 * wp);
+                    float *to = r.products + tile * wp + n;
+                    vec even = y0 + y2, odd = y1 + y3, even2 = y0 + 4 * y2, odd2 = 2 * y1 + 8 * y3;
+                    STORE(to, y0);
+                    STORE(to + apart, even + odd);
+                    STORE(to + 2 * apart, even - odd);
+                    STORE(to + 3 * apart, even2 + odd2);
+                    STORE(to + 4 * apart, even2 - odd2);
+                    STORE(to + 5 * apart, y3);
+                }
+            for (long i = 0; i < INPUTS; i++)
+                for (long n = 0; n < wp; n += PANEL)
+                    outer(wp, block->tiles, r.transformed + i * apart, wp, r.products + i * apart + n, wp,
+                          own.second + i * wp * wp + n, wp);
+            /* The transform of the first layer is not needed any more: its place takes its gradient. */
+            for (long i = 0; i < INPUTS; i++)
+                for (long n = 0; n < wp; n += PANEL)
+                    product(block->tiles, wp, r.products + i * apart, wp, w->second_back + (i * wp + n) * wp, NULL,
+                            r.transformed + i * apart + n, wp);
+            memset(to_inner, 0, sizeof(float) * rows * wp);
+            for (long q = 0, at = 0; q < block->pieces; q++) {
+                Piece p = pieces[block->first + q];
+                for (long tile = 0; tile < p.tiles; tile++)
+                    for (long n = 0; n < wp; n += LANES) {
+                        const float *v = r.transformed + (p.tile + tile) * wp + n;
+                        vec v0 = LOAD(v), v1 = LOAD(v + apart), v2 = LOAD(v + 2 * apart), v3 = LOAD(v + 3 * apart),
+                            v4 = LOAD(v + 4 * apart), v5 = LOAD(v + 5 * apart);
+                        vec sum = v1 + v2, less = v1 - v2, sum2 = v3 + v4, less2 = v3 - v4;
+                        vec d[INPUTS] = {4 * v0,
+                                         4 * v5 - 4 * less - 2 * less2,
+                                         -5 * v0 - 4 * sum - sum2,
+                                         less + 2 * less2 - 5 * v5,
+                                         v0 + sum + sum2,
+                                         v5};
+                        float *to = to_inner + (at + OUTPUTS * tile) * wp + n;
+                        for (int o = 0; o < INPUTS; o++) STORE(to + o * wp, LOAD(to + o * wp) + d[o]);
+                    }
+                at += INNER_ROWS(p.tiles, 1);
+            }
+            for (long j = 0; j < rows * wp; j += LANES)
+                STORE(to_inner + j, choose(LOAD(r.inner + j) > spread(0), LOAD(to_inner + j), spread(0)));
+            for (long n = 0; n < wp; n += PANEL) outer(3 * f, rows, r.windows, 3 * f, to_inner + n, wp, own.first + n, wp);
+            add_rows(rows, wp, to_inner, wp, own.first_bias);
+        }
+        free(r.windows);
+        free(to_inner);
+    }
+    free(pieces);
+    free(blocks);
+    return failed;
+}
+
+int64_t panel_columns(void) { return PANEL; }

@@ -1,0 +1,264 @@
+"""Steps and evaluations of tanh fields in compiled code, as nodes of torch's graph."""
+
+import ctypes
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from smoothcde.native.library import call, counts, pointers, structure
+from smoothcde.native.panels import differentiable, in_panels, panel_columns
+
+SOURCE = "tanh_field.c"
+
+
+_Sizes = structure(
+    "_Sizes",
+    ctypes.c_int64,
+    "views",
+    "hidden",
+    "width",
+    "channels",
+    "padded_hidden",
+    "padded_width",
+    "relu",
+    "threads",
+)
+_Weights = structure(
+    "_Weights", ctypes.c_void_p, "inner", "inner_bias", "outer", "outer_bias", "inner_back", "outer_back"
+)
+_Gradients = structure("_Gradients", ctypes.c_void_p, "inner", "inner_bias", "outer", "outer_bias")
+
+
+class _Method(ctypes.Structure):
+    _fields_ = [("slopes", ctypes.c_int64), ("stages", ctypes.c_void_p), ("error", ctypes.c_void_p)]
+
+
+class StepResult(NamedTuple):
+    """State and slope at the end of a step, and per row the mean square of error over tolerance."""
+
+    state: Float[Tensor, "rows hidden"]
+    slope: Float[Tensor, "rows hidden"]
+    squared_ratio: Float[Tensor, "rows"]
+
+
+@dataclass(frozen=True, eq=False)
+class Method:
+    """A Runge-Kutta method whose last stage is its result, as the compiled code takes it.
+
+    Attributes:
+        stages: row i makes the state of slope i + 1.
+        error: weights of the slopes in the error.
+    """
+
+    stages: np.ndarray
+    error: np.ndarray
+
+    @cached_property
+    def structure(self) -> _Method:
+        """For C."""
+        return _Method(len(self.error), self.stages.ctypes.data, self.error.ctypes.data)
+
+    @classmethod
+    def of(cls, stages: Sequence[np.ndarray], error: np.ndarray) -> "Method":
+        """From the lower triangle of a tableau."""
+        square = np.zeros((len(stages), len(stages)), dtype=np.float32)
+        for row, weights in enumerate(stages):
+            square[row, : len(weights)] = weights
+        return cls(square, np.ascontiguousarray(error, dtype=np.float32))
+
+
+class PackedField:
+    """The weights of a tanh field in the order in which products read them; made anew for every solve.
+
+    Args:
+        inner: weight `[views, hidden, width]` and bias of the first layer.
+        outer: weight `[views, width, channels * hidden]` and bias of the second.
+        activation: "tanh" or "relu".
+        plain: f(z) dx from z, dx, the four parameters and the rows of each view, in operations that torch
+            differentiates any number of times: for second derivatives.
+    """
+
+    def __init__(
+        self,
+        inner: tuple[Tensor, Tensor],
+        outer: tuple[Tensor, Tensor],
+        activation: str,
+        plain: Callable[[Sequence[Tensor], Sequence[int]], Tensor],
+    ):
+        self._panel = panel_columns(SOURCE)
+        self.parameters, self.plain = (*inner, *outer), plain
+        views, hidden, width = inner[0].shape
+        self.hidden, self.width, self.channels = hidden, width, outer[0].shape[2] // hidden
+        self._padded_hidden, self._padded_width = (-(-size // self._panel) * self._panel for size in (hidden, width))
+        relu = int(activation == "relu")
+        self._sizes = _Sizes(views, hidden, width, self.channels, self._padded_hidden, self._padded_width, relu, 0)
+        with torch.no_grad():
+            inner_weight, inner_bias, outer_weight, outer_bias = (p.detach() for p in self.parameters)
+            wide = self._panels(outer_weight.unflatten(2, (self.channels, hidden)))  # [v, w, c, n, p]
+            self._forwards = (
+                self._panels(inner_weight).permute(0, 2, 1, 3).contiguous(),
+                self._panels(inner_bias).contiguous(),
+                wide.permute(0, 3, 2, 1, 4).contiguous(),
+                self._panels(outer_bias.unflatten(1, (self.channels, hidden))).permute(0, 2, 1, 3).contiguous(),
+            )
+
+    def _panels(self, tensor: Tensor) -> Tensor:
+        return in_panels(tensor, self._panel)
+
+    @cached_property
+    def _backwards(self) -> tuple[Tensor, Tensor]:
+        with torch.no_grad():
+            inner, _, outer, _ = (p.detach() for p in self.parameters)
+            rows = self._panels(inner.mT).permute(0, 2, 1, 3).contiguous()
+            matrix = self._panels(outer.unflatten(2, (self.channels, self.hidden)))  # [v, w, c, n, p]
+            return rows, self._panels(matrix.permute(0, 3, 2, 4, 1)).permute(0, 4, 1, 2, 3, 5).contiguous()
+
+    @cached_property
+    def _forward_weights(self) -> ctypes.Structure:
+        return _Weights(*pointers((*self._forwards, None, None)))
+
+    @cached_property
+    def _all_weights(self) -> ctypes.Structure:
+        return _Weights(*pointers((*self._forwards, *self._backwards)))
+
+    def _call(self, function: str, weights: ctypes.Structure, rows_of_view: Sequence[int], *arguments: Any) -> None:
+        self._sizes.threads = torch.get_num_threads()
+        call(SOURCE, function, self._sizes, weights, counts(rows_of_view), *arguments)
+
+    def _kept(self, *shape: int) -> tuple[Tensor, Tensor]:
+        """Room for activations and for the entries of the field's matrix."""
+        return torch.empty(*shape, self._padded_width), torch.empty(*shape, self._padded_hidden * self.channels)
+
+    def product(
+        self, z: Float[Tensor, "rows hidden"], dx: Float[Tensor, "rows channels"], rows: Any
+    ) -> Float[Tensor, "rows hidden"]:
+        """f(z) dx; `rows.sizes` tells how many rows each view has."""
+        if torch.is_grad_enabled():
+            return _Product.apply(self, rows.sizes, z, dx, *self.parameters)  # type: ignore[return-value]
+        return self.evaluate(z, dx, rows.sizes, (None, None))
+
+    def evaluate(self, z: Tensor, dx: Tensor, rows_of_view: Sequence[int], kept: tuple[Any, Any]) -> Tensor:
+        """f(z) dx without a graph."""
+        slope = torch.empty_like(z, memory_format=torch.contiguous_format)
+        arguments = (z.contiguous(), dx.contiguous(), slope, *kept)
+        self._call("field_forward", self._forward_weights, rows_of_view, *arguments)
+        return slope
+
+    def step(
+        self,
+        method: Method,
+        z: Float[Tensor, "rows hidden"],
+        first: Float[Tensor, "rows hidden"],
+        dx: Float[Tensor, "rows stages channels"],
+        h: Float[Tensor, "rows 1"],
+        tolerances: tuple[float, float],
+        rows: Any,
+    ) -> StepResult:
+        """A step from z with slope `first`; `dx` at all stages behind the first."""
+        if torch.is_grad_enabled():
+            fixed = (self, method, h, tolerances, rows.sizes)
+            return StepResult(*_Step.apply(fixed, z, first, dx, *self.parameters))  # type: ignore[misc]
+        return self.advance(method, z, first, dx, h, tolerances, rows.sizes, (None, None, None))
+
+    def plain_step(self, method: Method, h: Tensor, rows_of_view: Sequence[int], inputs: Sequence[Tensor]):
+        """State and slope of a step in plain operations, from z, the first slope, dx and the parameters."""
+        z, first, dx, *parameters = inputs
+        slopes, state = [first], z
+        for stage in range(dx.shape[1]):
+            weights = method.stages[stage].tolist()
+            state = z + h * sum(w * k for w, k in zip(weights, slopes, strict=False) if w)
+            slopes.append(self.plain((state, dx[:, stage], *parameters), rows_of_view))
+        return state, slopes[-1]
+
+    def advance(self, method: Method, z, first, dx, h, tolerances, rows_of_view, kept) -> StepResult:
+        """A step without a graph."""
+        state, slope, ratio = torch.empty(z.shape), torch.empty(z.shape), torch.empty(len(z))
+        rtol, atol = (ctypes.c_float(tolerance) for tolerance in tolerances)
+        inputs = (t.contiguous() for t in (z, first, dx, h))
+        arguments = (method.structure, rtol, atol, *inputs, state, slope, ratio, *kept)
+        self._call("step_forward", self._forward_weights, rows_of_view, *arguments)
+        return StepResult(state, slope, ratio)
+
+    def _sums(self, wanted: bool) -> tuple[ctypes.Structure, list[Tensor]]:
+        """Room for the gradients of the weights, a share for each thread."""
+        if not wanted:
+            return _Gradients(None, None, None, None), []
+        each = (torch.get_num_threads(), self._sizes.views)
+        matrix = self._padded_hidden * self.channels
+        shapes = ((self.hidden, self._padded_width), (self._padded_width,), (self.width, matrix), (matrix,))
+        shares = [torch.zeros(*each, *shape) for shape in shapes]
+        return _Gradients(*pointers(shares)), shares
+
+    def _gradients(self, shares: list[Tensor]) -> tuple[Tensor | None, ...]:
+        """Gradients of the parameters in their own shapes, from the threads' shares."""
+        if not shares:
+            return (None,) * 4
+        inner, inner_bias, outer, outer_bias = (share.sum(dim=0) if len(share) > 1 else share[0] for share in shares)
+        panels = (-1, self.channels, self._panel)
+        outer = outer.unflatten(2, panels).permute(0, 1, 3, 2, 4).flatten(3)[..., : self.hidden].flatten(2)
+        outer_bias = outer_bias.unflatten(1, panels).permute(0, 2, 1, 3).flatten(2)[..., : self.hidden].flatten(1)
+        return inner[..., : self.width], inner_bias[..., : self.width], outer, outer_bias
+
+
+class _Product(torch.autograd.Function):
+    """f(z) dx, keeping activations and the entries of f(z)."""
+
+    @staticmethod
+    def forward(ctx, field: PackedField, rows_of_view, z, dx, *parameters):
+        kept = field._kept(len(z))
+        slope = field.evaluate(z, dx, rows_of_view, kept)
+        ctx.field, ctx.rows_of_view = field, rows_of_view
+        ctx.save_for_backward(z, dx, *kept, *parameters)
+        return slope
+
+    @staticmethod
+    def backward(ctx, *gradients):
+        (g,) = gradients
+        z, dx, a, t, *parameters = ctx.saved_tensors
+        field, needs = ctx.field, ctx.needs_input_grad
+        if torch.is_grad_enabled():  # someone wants second derivatives
+            plain = partial(field.plain, rows_of_view=ctx.rows_of_view)
+            return None, None, *differentiable(plain, (z, dx, *parameters), needs[2:], g)
+        sums, shares = field._sums(any(needs[4:]))
+        to_z, to_dx = torch.empty(z.shape), torch.empty(dx.shape) if needs[3] else None
+        arguments = (g.contiguous(), z.contiguous(), dx.contiguous(), a, t, to_z, to_dx, sums)
+        field._call("field_backward", field._all_weights, ctx.rows_of_view, *arguments)
+        return None, None, to_z, to_dx, *field._gradients(shares)
+
+
+class _Step(torch.autograd.Function):
+    """One step, keeping states, activations and entries of f(z) of its stages."""
+
+    @staticmethod
+    def forward(ctx, fixed, z, first, dx, *parameters):
+        field, method, h, tolerances, rows_of_view = fixed
+        stages = dx.shape[1]
+        kept = (torch.empty(stages, len(z), field._padded_hidden), *field._kept(stages, len(z)))
+        result = field.advance(method, z, first, dx, h, tolerances, rows_of_view, kept)
+        ctx.fixed = fixed
+        ctx.save_for_backward(z, first, dx, *kept, *parameters)
+        ctx.mark_non_differentiable(result.squared_ratio)
+        return tuple(result)
+
+    @staticmethod
+    def backward(ctx, *gradients):
+        g_state, g_slope, _ = gradients
+        z, first, dx, y, a, t, *parameters = ctx.saved_tensors
+        field, method, h, _, rows_of_view = ctx.fixed
+        needs = ctx.needs_input_grad
+        if torch.is_grad_enabled():
+            plain = partial(field.plain_step, method, h, rows_of_view)
+            return None, *differentiable(plain, (z, first, dx, *parameters), needs[1:], (g_state, g_slope))
+        sums, shares = field._sums(any(needs[4:]))
+        to_z, to_first = torch.empty(h.shape[0], field.hidden), torch.empty(h.shape[0], field.hidden)
+        to_dx = torch.empty(dx.shape) if needs[3] else None
+        inputs = (g.contiguous() for g in (g_state, g_slope, dx, h))
+        arguments = (method.structure, *inputs, y, a, t, to_z, to_first, to_dx, sums)
+        field._call("step_backward", field._all_weights, rows_of_view, *arguments)
+        return None, to_z, to_first, to_dx, *field._gradients(shares)

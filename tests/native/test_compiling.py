@@ -1,0 +1,80 @@
+"""Compiling happens once, quietly, and never stands in anybody's way."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from smoothcde.native import library
+
+ASK = """
+import torch
+from smoothcde import SeriesSet, build_model
+from smoothcde.native import tanh_field, why_not
+
+torch.manual_seed(0)
+how = {"time_scale": 1.0, "bandwidths": (0.1, 0.3), "hidden": 16, "rtol": 1e-4, "atol": 1e-4}
+model = build_model("mvc-gp", channels=2, outputs=3, **how)
+times = torch.linspace(0, 1, 30).numpy()
+values = torch.sin(9 * torch.linspace(0, 1, 30)).repeat(4, 2, 1).numpy()
+outcome = model.solve(SeriesSet.from_arrays(values, times).batch())
+outcome.outputs.sum().backward()
+print(why_not(tanh_field.SOURCE))
+print(*outcome.outputs.flatten().tolist())
+print(float(model.attention.queries.grad.norm()))
+"""
+
+
+def answer(**environment):
+    """What a process of its own says."""
+    said = subprocess.run(
+        [sys.executable, "-c", ASK], env=os.environ | environment, capture_output=True, text=True, check=True
+    )
+    reason, outputs, gradient = said.stdout.splitlines()
+    return reason, [float(x) for x in outputs.split()], float(gradient)
+
+
+def test_without_compiled_code_everything_is_the_same_but_slower():
+    compiled, (off, outputs, gradient) = answer(), answer(SMOOTHCDE_NATIVE="0")
+    assert compiled[0] == "None"
+    assert off == "SMOOTHCDE_NATIVE is 0"
+    assert compiled[1] == pytest.approx(outputs, abs=1e-4)
+    assert compiled[2] == pytest.approx(gradient, rel=1e-3)
+
+
+def test_a_missing_compiler_is_told_and_hinders_nobody():
+    reason, outputs, _ = answer(CC="no-such-compiler")
+    assert reason == "there is no C compiler 'no-such-compiler'; install one, or name it by CC"
+    assert len(outputs) == 12
+
+
+def test_a_compiler_that_fails_is_quoted(tmp_path, monkeypatch):
+    broken = tmp_path / "broken.c"
+    broken.write_text("int nothing(void) { return here; }\n")
+    monkeypatch.setattr(library, "__file__", str(tmp_path / "library.py"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    reason = library._load.__wrapped__("broken.c")[1]
+    assert reason.startswith("cc could not compile broken.c: ")
+    assert "error" in reason
+    assert not list(tmp_path.rglob("*.so*"))
+
+
+def test_what_was_compiled_once_is_not_compiled_again(tmp_path, monkeypatch):
+    (tmp_path / "small.c").write_text("int three(void) { return 3; }\n")
+    monkeypatch.setattr(library, "__file__", str(tmp_path / "library.py"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    assert library._load.__wrapped__("small.c")[0].three() == 3
+    monkeypatch.setattr(library.subprocess, "run", None)
+    assert library._load.__wrapped__("small.c")[0].three() == 3
+    (tmp_path / "small.c").write_text("int three(void) { return 4; }\n")  # other code is compiled anew
+    with pytest.raises(TypeError):
+        library._load.__wrapped__("small.c")
+
+
+def test_a_cache_that_cannot_be_written_to_is_done_without(tmp_path, monkeypatch):
+    (tmp_path / "small.c").write_text("int five(void) { return 5; }\n")
+    (tmp_path / "cache").write_text("a file where a folder would have to be")
+    monkeypatch.setattr(library, "__file__", str(tmp_path / "library.py"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    assert library._load.__wrapped__("small.c")[0].five() == 5
