@@ -12,6 +12,7 @@ from torch.nn.functional import cross_entropy
 from benchmarks.exact_mvc import Counts, ExactMVC
 from benchmarks.paper_stack import PaperMVC
 from benchmarks.settings import Work
+from smoothcde.native import without_compiled_code
 
 Gradients = dict[str, np.ndarray]
 
@@ -96,6 +97,25 @@ class OurEntry(TorchEntry):
         assert self.outcome.solution is not None
         mean, stats = float(self.outcome.nfe.mean()), self.outcome.solution.stats
         return Counts(mean, mean, float(stats.backward_nfe.mean()))
+
+
+class PlainEntry(OurEntry):
+    """smoothcde as it is where nothing can be compiled: every operation one of torch's."""
+
+    def infer(self) -> np.ndarray:
+        """See `Entry`."""
+        with without_compiled_code():
+            return super().infer()
+
+    def step(self) -> None:
+        """See `Entry`."""
+        with without_compiled_code():
+            super().step()
+
+    def gradients(self) -> Gradients:
+        """See `Entry`."""
+        with without_compiled_code():
+            return super().gradients()
 
 
 class ExactEntry(TorchEntry):
@@ -195,6 +215,7 @@ OURS, PAPER, DIFFRAX = "smoothcde", "paper's stack, backprop", "diffrax, joint s
 ENTRIES: dict[str, Callable[[Work], Entry]] = {
     OURS: OurEntry,
     "smoothcde, adjoint": lambda work: OurEntry(work, "adjoint"),
+    "smoothcde, nothing compiled": PlainEntry,
     PAPER: lambda work: ExactEntry(work, PaperMVC(work.setting, work.model)),
     "paper's stack, adjoint": lambda work: ExactEntry(work, PaperMVC(work.setting, work.model, "adjoint")),
     "torchode": _torchode,

@@ -24,6 +24,7 @@ from benchmarks.record import write
 from benchmarks.reference import Reference, check_reference, compare
 from benchmarks.settings import SETTINGS, Work
 from benchmarks.timing import interleaved, median
+from smoothcde.native import conv_scores, why_not
 
 EQUAL_ERROR = "smoothcde at equal error"
 LOOSER = (30.0, 20.0, 10.0, 7.0, 5.0, 3.0, 2.0, 1.0)
@@ -101,7 +102,8 @@ def _products(entry: Entry, work: Work, seconds: float) -> dict[str, Any]:
     entry.infer()
     assert entry.outcome is not None
     assert entry.outcome.solution is not None
-    operations = step_operations(work.setting, entry.outcome.solution.stats)
+    filtered = why_not(conv_scores.SOURCE) is None
+    operations = step_operations(work.setting, entry.outcome.solution.stats, filtered)
     speed = product_speed()
     share = sum(operations.values()) / seconds / speed
     print(f"products of a step: {sum(operations.values()) / 1e9:.1f} GFLOP, {share:.0%} of {speed / 1e9:.0f} GFLOP/s")

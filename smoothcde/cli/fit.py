@@ -187,6 +187,7 @@ def fit(
         teller.say(f"{goal} of {listed(named)}: {said}")
         if (training / CHECKPOINT).exists():
             teller.say(f"going on with the training in '{training}'")
+        teller.note_on_speed()
         estimator.fit(series, y, validation=others)
         estimator.predictor_ = remembered.attached(estimator.predictor_)
         if not teller.first:

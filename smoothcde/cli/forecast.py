@@ -165,6 +165,7 @@ def forecast(
             )
             told = f"{len(series)} series, {series.channels} channels, {series.lengths.sum()} times"
             teller.say(f"{forecaster.model}, {forecaster.context} steps seen, {forecaster.horizon} forecast: {told}")
+            teller.note_on_speed()
             forecaster.fit(_before_the_last_fifth(series) if backtest else series)
             _remember(forecaster, layout)
             if model_dir is not None:

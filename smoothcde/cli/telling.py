@@ -8,10 +8,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Annotated, Any
 
+import torch
 import typer
 from rich.console import Console
 
 from smoothcde.data.tables import write_whole
+from smoothcde.native import tanh_field, why_not
 from smoothcde.series import SeriesError
 from smoothcde.solve import SolveError
 from smoothcde.training.errors import TrainingError
@@ -47,6 +49,12 @@ class Teller:
         """Something worth knowing that stops nothing."""
         for sentence in sentences:
             self._messages.print(f"[yellow]Note:[/] {_plain(sentence)}")
+
+    def note_on_speed(self) -> None:
+        """Tell those who train on a CPU without a C compiler what they are missing."""
+        reason = why_not(tanh_field.SOURCE)
+        if reason is not None and not torch.cuda.is_available():
+            self.note(f"training runs in plain torch, at about half its speed: {reason}")
 
     def say(self, sentence: str) -> None:
         """What is going on."""

@@ -1,8 +1,18 @@
 """The innermost loops in compiled code, for CPUs."""
 
 from smoothcde.native import conv_scores, tanh_field
-from smoothcde.native.library import serves, why_not
+from smoothcde.native.library import serves, why_not, without_compiled_code
 from smoothcde.native.panels import differentiable
 from smoothcde.native.tanh_field import Method, PackedField, StepResult
 
-__all__ = ["Method", "PackedField", "StepResult", "conv_scores", "differentiable", "serves", "tanh_field", "why_not"]
+__all__ = [
+    "Method",
+    "PackedField",
+    "StepResult",
+    "conv_scores",
+    "differentiable",
+    "serves",
+    "tanh_field",
+    "why_not",
+    "without_compiled_code",
+]

@@ -14,7 +14,9 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -27,6 +29,19 @@ SWITCH = "SMOOTHCDE_NATIVE"
 _FLAGS = ("-O3", "-std=gnu11", "-shared", "-fPIC", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=fast")
 _TUNED = (("-march=native", "-fopenmp"), ("-march=native",), ())
 """Tried in this order: not every compiler knows them all."""
+
+
+_off = ContextVar("compiled code is not used", default=False)
+
+
+@contextmanager
+def without_compiled_code() -> Iterator[None]:
+    """Everything inside runs in plain torch: for comparisons."""
+    token = _off.set(True)
+    try:
+        yield
+    finally:
+        _off.reset(token)
 
 
 @cache
@@ -42,7 +57,7 @@ def why_not(source: str) -> str | None:
 
 def serves(source: str, *tensors: Tensor) -> bool:
     """Whether compiled code can work on these: float32 on a CPU, outside of any trace or transformation."""
-    if any(t.device.type != "cpu" or t.dtype != torch.float32 for t in tensors):
+    if _off.get() or any(t.device.type != "cpu" or t.dtype != torch.float32 for t in tensors):
         return False
     if torch.compiler.is_compiling() or torch.compiler.is_exporting() or torch.is_autocast_enabled("cpu"):
         return False

@@ -30,6 +30,11 @@ typedef float vec __attribute__((vector_size(4 * LANES)));
 typedef int32_t ivec __attribute__((vector_size(4 * LANES)));
 typedef float loose __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
 
+#ifdef __clang__
+#define UNROLL _Pragma("unroll")
+#else
+#define UNROLL _Pragma("GCC unroll 16")
+#endif
 #define INLINE static inline __attribute__((always_inline))
 #define LOAD(p) ((vec) * (const loose *)(p))
 #define STORE(p, v) (*(loose *)(p) = (loose)(v))
@@ -43,21 +48,21 @@ INLINE void tile(const int m, long depth, const float *restrict a, long a_row, c
                  const float *restrict b, long b_depth, const float *bias, float *restrict c, long c_row,
                  const int add) {
     vec sum[TILE][2];
-#pragma GCC unroll 16
+    UNROLL
     for (int r = 0; r < m; r++) {
         sum[r][0] = bias ? LOAD(bias) : spread(0);
         sum[r][1] = bias ? LOAD(bias + LANES) : spread(0);
     }
     for (long k = 0; k < depth; k++) {
         vec b0 = LOAD(b + k * b_depth), b1 = LOAD(b + k * b_depth + LANES);
-#pragma GCC unroll 16
+        UNROLL
         for (int r = 0; r < m; r++) {
             vec x = spread(a[r * a_row + k * a_depth]);
             sum[r][0] += x * b0;
             sum[r][1] += x * b1;
         }
     }
-#pragma GCC unroll 16
+    UNROLL
     for (int r = 0; r < m; r++) {
         float *to = c + r * c_row;
         STORE(to, add ? LOAD(to) + sum[r][0] : sum[r][0]);

@@ -182,16 +182,33 @@ typedef struct {
     const float *stages, *error;
 } Method;
 
-/* One step of all rows.
+/* Mean square of a row's error over what is allowed: atol + rtol times the larger of the states at both ends. */
+static float squared_ratio(const Sizes *s, const Method *method, float h, float rtol, float atol, const float *begin,
+                           const float *end, const float *slopes, long apart) {
+    vec total = spread(0);
+    for (long n = 0; n < s->padded_hidden; n += LANES) {
+        vec error = spread(0), from = LOAD(begin + n), to = LOAD(end + n);
+        for (long j = 0; j < method->slopes; j++)
+            if (method->error[j] != 0) error += method->error[j] * LOAD(slopes + j * apart + n);
+        from = choose(from < spread(0), -from, from);
+        to = choose(to < spread(0), -to, to);
+        /* The larger one, or the one that is not a number. */
+        vec share = h * error / (atol + rtol * choose((from > to) | (from != from), from, to));
+        total += share * share;
+    }
+    return sum_of(total) / s->hidden;
+}
 
-z, first: [rows, hidden], state and slope at its beginning; dx: [rows, slopes - 1, channels]; h: [rows].
-state, slope: at its end; ratio: per row, mean square of error over tolerance.
-kept_y, kept_a, kept_t: [slopes - 1, rows, ...], for the backward pass; NULL to forget them. */
-int step_forward(const Sizes *s, const Weights *w, const int64_t *rows_of_view, const Method *method, float rtol,
-                 float atol, const float *z, const float *first, const float *dx, const float *h, float *state,
-                 float *slope, float *ratio, float *kept_y, float *kept_a, float *kept_t) {
+/* Steps of all rows, one after the other.
+
+z, first: [rows, hidden], state and slope at the beginning; dx: [rows, steps, slopes - 1, channels]; h: [rows, steps].
+state, slope: at the end; ratio: [rows, steps], mean square of error over tolerance.
+kept_y, kept_a, kept_t: [slopes - 1, rows, ...], for the backward pass of a single step; NULL to forget them. */
+int step_forward(const Sizes *s, const Weights *w, const int64_t *rows_of_view, const Method *method, int64_t steps,
+                 float rtol, float atol, const float *z, const float *first, const float *dx, const float *h,
+                 float *state, float *slope, float *ratio, float *kept_y, float *kept_a, float *kept_t) {
     long hidden = s->hidden, hp = s->padded_hidden, wp = s->padded_width, d = s->channels, matrix = hp * d, all = 0, count;
-    long stages = method->slopes - 1;
+    long stages = method->slopes - 1, dx_row = steps * stages * d;
     int failed = 0;
     for (long v = 0; v < s->views; v++) all += rows_of_view[v];
     in_large_pages(kept_t, stages * all * matrix);
@@ -202,6 +219,7 @@ int step_forward(const Sizes *s, const Weights *w, const int64_t *rows_of_view, 
         float *slopes = room((method->slopes + 2) * apart + MOST_ROWS * wp);
         if (!slopes) failed = 1;
         float *begin = slopes + method->slopes * apart, *own_y = begin + apart, *own_a = own_y + apart;
+        float size[MOST_ROWS];
 #pragma omp for schedule(dynamic, 1)
         for (long b = 0; b < count; b++) {
             if (failed) continue;
@@ -210,31 +228,30 @@ int step_forward(const Sizes *s, const Weights *w, const int64_t *rows_of_view, 
             float *y = own_y;
             padded(rows, hidden, hp, z + r0 * hidden, begin);
             padded(rows, hidden, hp, first + r0 * hidden, slopes);
-            for (long i = 0; i < stages; i++) {
-                float *a = own_a, *t = NULL;
-                if (kept_y) {
-                    y = kept_y + (i * all + r0) * hp;
-                    a = kept_a + (i * all + r0) * wp;
-                    t = kept_t + (i * all + r0) * matrix;
+            for (long step = 0; step < steps; step++) {
+                if (step) { /* the last stage's state and slope are the next step's first */
+                    memcpy(begin, y, sizeof(float) * rows * hp);
+                    memcpy(slopes, slopes + stages * apart, sizeof(float) * rows * hp);
                 }
-                memcpy(y, begin, sizeof(float) * rows * hp);
-                combine(rows, hp, h + r0, method->stages + i * stages, i + 1, slopes, apart, y);
-                evaluate(s, &weights, rows, y, dx + (r0 * stages + i) * d, stages * d, a, t, t ? matrix : 0,
-                         slopes + (i + 1) * apart);
+                for (long r = 0; r < rows; r++) size[r] = h[(r0 + r) * steps + step];
+                for (long i = 0; i < stages; i++) {
+                    float *a = own_a, *t = NULL;
+                    if (kept_y) {
+                        y = kept_y + (i * all + r0) * hp;
+                        a = kept_a + (i * all + r0) * wp;
+                        t = kept_t + (i * all + r0) * matrix;
+                    }
+                    memcpy(y, begin, sizeof(float) * rows * hp);
+                    combine(rows, hp, size, method->stages + i * stages, i + 1, slopes, apart, y);
+                    evaluate(s, &weights, rows, y, dx + r0 * dx_row + (step * stages + i) * d, dx_row, a, t,
+                             t ? matrix : 0, slopes + (i + 1) * apart);
+                }
+                for (long r = 0; r < rows; r++)
+                    ratio[(r0 + r) * steps + step] =
+                        squared_ratio(s, method, size[r], rtol, atol, begin + r * hp, y + r * hp, slopes + r * hp, apart);
             }
             unpadded(rows, hidden, hp, y, state + r0 * hidden);
             unpadded(rows, hidden, hp, slopes + stages * apart, slope + r0 * hidden);
-            for (long r = 0; r < rows; r++) {
-                double total = 0;
-                for (long n = 0; n < hidden; n++) {
-                    float error = 0, from = fabsf(begin[r * hp + n]), to = fabsf(y[r * hp + n]);
-                    for (long j = 0; j <= stages; j++) error += method->error[j] * slopes[j * apart + r * hp + n];
-                    /* The larger of the two, or NaN if either is. */
-                    float share = h[r0 + r] * error / (atol + rtol * (from > to || from != from ? from : to));
-                    total += (double)share * share;
-                }
-                ratio[r0 + r] = total / hidden;
-            }
         }
         free(slopes);
     }

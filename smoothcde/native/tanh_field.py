@@ -40,11 +40,13 @@ class _Method(ctypes.Structure):
 
 
 class StepResult(NamedTuple):
-    """State and slope at the end of a step, and per row the mean square of error over tolerance."""
+    """State and slope at the end of a step, and per row the mean square of error over tolerance; of several steps, each
+    one's.
+    """
 
     state: Float[Tensor, "rows hidden"]
     slope: Float[Tensor, "rows hidden"]
-    squared_ratio: Float[Tensor, "rows"]
+    squared_ratio: Float[Tensor, "rows *steps"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,12 +178,29 @@ class PackedField:
             slopes.append(self.plain((state, dx[:, stage], *parameters), rows_of_view))
         return state, slopes[-1]
 
+    def steps(
+        self,
+        method: Method,
+        z: Float[Tensor, "rows hidden"],
+        first: Float[Tensor, "rows hidden"],
+        dx: Float[Tensor, "rows steps stages channels"],
+        h: Float[Tensor, "rows steps"],
+        tolerances: tuple[float, float],
+        rows: Any,
+    ) -> StepResult:
+        """Several steps in a row, without a graph; with a ratio for each of them."""
+        return self._advance(method, z, first, dx, h, tolerances, rows.sizes, (None, None, None))
+
     def advance(self, method: Method, z, first, dx, h, tolerances, rows_of_view, kept) -> StepResult:
         """A step without a graph."""
-        state, slope, ratio = torch.empty(z.shape), torch.empty(z.shape), torch.empty(len(z))
-        rtol, atol = (ctypes.c_float(tolerance) for tolerance in tolerances)
+        state, slope, ratio = self._advance(method, z, first, dx[:, None], h, tolerances, rows_of_view, kept)
+        return StepResult(state, slope, ratio[:, 0])
+
+    def _advance(self, method: Method, z, first, dx, h, tolerances, rows_of_view, kept) -> StepResult:
+        state, slope, ratio = torch.empty(z.shape), torch.empty(z.shape), torch.empty(h.shape)
+        steps, rtol, atol = ctypes.c_int64(dx.shape[1]), *(ctypes.c_float(tolerance) for tolerance in tolerances)
         inputs = (t.contiguous() for t in (z, first, dx, h))
-        arguments = (method.structure, rtol, atol, *inputs, state, slope, ratio, *kept)
+        arguments = (method.structure, steps, rtol, atol, *inputs, state, slope, ratio, *kept)
         self._call("step_forward", self._forward_weights, rows_of_view, *arguments)
         return StepResult(state, slope, ratio)
 

@@ -11,7 +11,7 @@ from torch import Tensor
 from smoothcde.paths import chebyshev
 from smoothcde.paths.base import LONGEST_STEP, Path, positive_per_view, repeat_views, view_weights
 from smoothcde.paths.gp_panels import NODES, panel_coefficients, panels_over
-from smoothcde.paths.gp_posterior import from_sums, posterior_of
+from smoothcde.paths.gp_posterior import Posterior, from_sums, posterior_of
 from smoothcde.paths.gp_sums import ObservationSums, on_unit_window, precision_of
 from smoothcde.series import SeriesBatch
 
@@ -20,6 +20,9 @@ LONG_NODES = 100
 LONG_SERIES = 5_000
 """Stamps per series, beyond which a path is made in panels: tables over all stamps and nodes would fill the memory, and
 so many observations resolve frequencies for which `chebyshev.node_count` keeps no nodes (1e-5 at 100,000 of them)."""
+FEW_NUMBERS = 2**13
+"""Entries of all systems of a view, up to which views share one number of nodes: more nodes than a view needs cost less
+than to start the operations for each number anew. In double precision, results would show in whose company they are."""
 MOST_NODES = 4_000
 """Nodes per view, beyond which a variance is refused: a single system of that size takes 128 MB and seconds."""
 MOST_PANELS = 50_000
@@ -105,10 +108,13 @@ class GPPath(Path):
                 f"{_extent(batch, bandwidth)} needs {max(counts):,} nodes, and there is a variance up to "
                 f"{MOST_NODES:,} only; give a larger bandwidth or shorter windows, or fit without variance"
             )
+        if batch.dtype == torch.float32 and len(batch) * max(counts) ** 2 <= FEW_NUMBERS:
+            counts = [max(counts)] * views
         posterior = posterior_of(batch, mean)
 
         def solve(count: int, group: list[int]) -> tuple[Tensor, Tensor | None]:
-            precision = precision_of(batch, noise[group], None if weights is None else weights[:, group])
+            own = None if weights is None else weights[:, group]
+            precision = precision_of(batch, noise[group], own, isinstance(posterior, Posterior))
             return posterior.solve(count, bandwidth[group], scale[group], precision, variance)
 
         return cls._of_views(solve, counts, batch.start, batch.end, mean, batch.dtype, bandwidth)
@@ -130,8 +136,7 @@ class GPPath(Path):
         targets = (batch.values.double() - mean) * batch.mask
 
         def solve(count: int, group: list[int]) -> tuple[Tensor, None]:
-            precision = precision_of(batch, noise[group], None if weights is None else weights[:, group])
-            precision = precision[:, :, :1] if shared else precision
+            precision = precision_of(batch, noise[group], None if weights is None else weights[:, group], shared)
             fitted = panel_coefficients(batch, targets, precision, bandwidth[group], scale[group], count, panel[group])
             return fitted, None
 

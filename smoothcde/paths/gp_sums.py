@@ -55,10 +55,12 @@ def on_unit_window(t: Tensor, start: Tensor, end: Tensor) -> Tensor:
 
 
 def precision_of(
-    batch: SeriesBatch, noise: Tensor, weights: Tensor | None
-) -> Float64[Tensor, "views n channels length"]:
-    """1 / Sigma per view, series, channel and stamp; zero where a channel was not observed."""
-    observed = batch.mask.mT.double()
+    batch: SeriesBatch, noise: Tensor, weights: Tensor | None, shared: bool = False
+) -> Float64[Tensor, "views n own length"]:
+    """1 / Sigma per view, series, channel and stamp; zero where a channel was not observed. `shared` gives it for the
+    first channel, to serve for all where they are observed together.
+    """
+    observed = (batch.mask[:, :, :1] if shared else batch.mask).mT.double()
     if weights is None:
         return observed / noise[:, None, None, None] ** 2
     attention = weights.double().transpose(0, 1)[:, :, None, :] + WEIGHT_FLOOR

@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Float, Float64
 from torch import Tensor, nn
 
-from smoothcde.native import Method, StepResult
+from smoothcde.native import StepResult
 from smoothcde.paths import LogSignaturePath, Path
 from smoothcde.solve.rows import Rows
 from smoothcde.solve.tableaus import Tableau
@@ -84,39 +84,15 @@ class Field(Protocol):
     """The vector field f of a controlled differential equation.
 
     It need never build the `hidden x channels` matrix: all a solver asks for is its product with dX/dt.
+
+    A field may offer more. `prepared()`: a form of itself that is faster for the length of a solve. And of that form,
+    `step` and `steps`: whole steps, see `Term`. (Looked up by name: asking for a protocol takes as long as a product.)
     """
 
     def product(
         self, z: Float[Tensor, "rows hidden"], dx: Float[Tensor, "rows channels"], rows: Rows
     ) -> Float[Tensor, "rows hidden"]:
         """f(z) dx, row by row."""
-        ...
-
-
-@runtime_checkable
-class PreparableField(Field, Protocol):
-    """A field that has a faster form for the length of a solve."""
-
-    def prepared(self) -> Field:
-        """That form, or the field itself."""
-        ...
-
-
-@runtime_checkable
-class SteppingField(Field, Protocol):
-    """A field that takes whole steps."""
-
-    def step(
-        self,
-        method: Method,
-        z: Float[Tensor, "rows hidden"],
-        first: Float[Tensor, "rows hidden"],
-        dx: Float[Tensor, "rows stages channels"],
-        h: Float[Tensor, "rows 1"],
-        tolerances: tuple[float, float],
-        rows: Rows,
-    ) -> StepResult:
-        """See `Term.step`."""
         ...
 
 
@@ -176,7 +152,7 @@ class ControlTerm(_AlongPath):
 
     def prepared(self) -> "ControlTerm":
         """With the field's own faster form."""
-        return replace(self, field=self.field.prepared()) if isinstance(self.field, PreparableField) else self
+        return replace(self, field=self.field.prepared()) if hasattr(self.field, "prepared") else self
 
     def step(
         self,
@@ -189,9 +165,24 @@ class ControlTerm(_AlongPath):
         rows: Rows,
     ) -> StepResult | None:
         """By the field, if it takes whole steps."""
-        if not isinstance(self.field, SteppingField):
+        if not hasattr(self.field, "step"):
             return None
         return self.field.step(tableau.compiled, z, first, controls, h, tolerances, rows)
+
+    def steps(
+        self,
+        tableau: Tableau,
+        z: Float[Tensor, "rows hidden"],
+        first: Float[Tensor, "rows hidden"],
+        controls: Float[Tensor, "rows steps stages channels"],
+        h: Float[Tensor, "rows steps"],
+        tolerances: tuple[float, float],
+        rows: Rows,
+    ) -> StepResult | None:
+        """Several steps at once by the field, if it takes them and nobody wants gradients."""
+        if torch.is_grad_enabled() or not hasattr(self.field, "steps"):
+            return None
+        return self.field.steps(tableau.compiled, z, first, controls, h, tolerances, rows)
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,0 +1,46 @@
+"""The same code on processors with narrower vectors."""
+
+import platform
+import subprocess
+import sys
+
+import pytest
+
+CHECK = """
+import copy, sys, torch
+from smoothcde.native import library
+
+library._TUNED = ((f"-march={sys.argv[1]}", "-fopenmp"),)
+from smoothcde.models import TanhField
+from smoothcde.models.attention import ConvEncoder, QueryAttention, _plain_scores, compiled_scores
+from smoothcde.native import panels
+from smoothcde.solve import Rows
+
+torch.manual_seed(0)
+field, rows = TanhField(2, 37, 3, 21), Rows.all(26, 2)
+z, dx = torch.randn(26, 37, requires_grad=True), torch.randn(26, 3)
+packed, exact = field.prepared(), copy.deepcopy(field).double()
+assert packed is not field
+found, expected = packed.product(z, dx, rows), exact.product(z.double(), dx.double(), rows)
+torch.testing.assert_close(found.double(), expected, rtol=0, atol=2e-6)
+(one,), (other,) = (torch.autograd.grad(x.square().sum(), z) for x in (found, expected))
+torch.testing.assert_close(one, other, rtol=0, atol=1e-5)
+
+encoder, attention = ConvEncoder(2, 21), QueryAttention(3, 21)
+features, lengths = torch.randn(5, 19, 2), torch.tensor([19, 4, 1, 0, 18])
+found = compiled_scores(encoder, attention, features, lengths)
+weights = [w.double() for w in (*encoder.weights, attention.queries * attention.scale)]
+expected = _plain_scores(weights, features.double(), lengths)
+torch.testing.assert_close(found.double(), expected, rtol=0, atol=2e-6)
+(one,), (other,) = (torch.autograd.grad(x.square().sum(), attention.queries) for x in (found, expected))
+torch.testing.assert_close(one, other, rtol=0, atol=1e-5)
+print(panels.panel_columns("tanh_field.c"))
+"""
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="names processors of one family")
+@pytest.mark.parametrize(("processor", "columns"), [("x86-64-v3", "16"), ("x86-64", "8")])
+def test_narrower_vectors_give_the_same(processor, columns):
+    command = [sys.executable, "-c", CHECK, processor]
+    said = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (said.returncode, said.stdout.strip()) == (0, columns), said.stderr
