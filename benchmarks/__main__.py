@@ -3,7 +3,8 @@
     python -m benchmarks
 
 Parts alone: `python -m benchmarks.peers SETTING`, `benchmarks.precision SETTING`, `benchmarks.latency`,
-`benchmarks.smoothing`, `benchmarks.many_channels`, and `benchmarks.page` for the tables of docs/benchmarks.md.
+`benchmarks.smoothing`, `benchmarks.many_channels`, `benchmarks.frozen_plans`, and `benchmarks.page` for the tables of
+docs/benchmarks.md.
 """
 
 import subprocess
@@ -18,6 +19,7 @@ PARTS = (
     *(("benchmarks.precision", setting) for setting in SETTINGS),
     ("benchmarks.smoothing",),
     ("benchmarks.many_channels",),
+    ("benchmarks.frozen_plans",),
 )
 
 

@@ -37,6 +37,7 @@ def _table(name: str) -> str:
         "latency": latency,
         "smoothing": smoothing,
         "many_channels": many_channels,
+        "frozen_plans": frozen_plans,
         "machine": machine,
     }
     if kind not in (*makers, "picture") or (data and data not in SETTINGS):
@@ -48,6 +49,25 @@ def _table(name: str) -> str:
     if report is None:
         return f"*Not measured yet: `make bench` writes `benchmarks/results/{file}.json`.*"
     return makers[kind](report)
+
+
+def frozen_plans(report: dict[str, Any]) -> str:
+    """Steps, nearness to the adaptive solver, and flags of every plan."""
+    headings = ("tolerance", "held to", "steps per view", "frozen within 1", "within 10", "adaptive within 1")
+    headings += ("within 10", "same class", "flagged", *(f"flagged {name}" for name in _rougher(report)))
+    rows = []
+    for plan in report["plans"]:
+        shares = ("frozen within one", "frozen within ten", "adaptive within one", "adaptive within ten")
+        rough = [f"{share:.1%}" for share in plan["rougher flagged"].values()]
+        cells = [f"{plan[name]:.1%}" for name in (*shares, "same class", "flagged")]
+        steps = " / ".join(map(str, plan["steps"]))
+        rows.append((f"{plan['tolerance']:g}", f"{plan['within']:g} tolerances", steps, *cells, *rough))
+    head = f"{report['series']} unseen series of {report['data']}, test accuracy {report['accuracy']:.1%}."
+    return f"{head}\n\n{table_of(headings, rows)}"
+
+
+def _rougher(report: dict[str, Any]) -> list[str]:
+    return list(report["plans"][0]["rougher flagged"])
 
 
 def table_of(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

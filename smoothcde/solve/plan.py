@@ -23,8 +23,8 @@ SLACK = 1.25
 FINER = 100.0
 """How much tighter the tolerance of the reference is. The adaptive solver's own answer cannot be it: at 1e-3 on
 recorded gestures (UWaveGestureLibrary) half of its states are more than ten tolerances off."""
-ROUNDS = 16
-"""Plans that are tried for each view; the shortest that holds is kept."""
+ROUNDS, MOST_ROUNDS = 16, 40
+"""Plans that are tried for each view; the shortest that holds is kept. More are tried where none has held yet."""
 MOST_STEPS = 512
 """Steps per view, beyond which a plan is no plan."""
 
@@ -137,9 +137,14 @@ class StepPlan:
         with torch.no_grad():
             solved = [_solve(model, batch) for batch in _batches(model, data, batch_size)]
             trials = _Trials(solved, model.views, coverage, within / ROOM, options)
-            for _ in range(ROUNDS):
+            for rounds in range(MOST_ROUNDS):
+                if rounds >= ROUNDS and trials.held():
+                    break
                 trials.try_next()
-        return cls(*trials.best(), options.solver, options.rtol, options.atol, coverage, *trials.outcome())
+        plans, covered = trials.best()
+        ends, limits = (tuple(getattr(plan, name) for plan in plans) for name in ("ends", "limit"))
+        how = (options.solver, options.rtol, options.atol)
+        return cls(ends, limits, *how, coverage, covered, trials.series)
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""
@@ -203,11 +208,16 @@ def _solve(model: Any, batch: SeriesBatch) -> _Solved:
 
 
 class _Held(NamedTuple):
-    """A plan of one view that held for enough series, and for which."""
+    """A plan of one view, and which series it holds for."""
 
     ends: tuple[float, ...]
     limit: float
     holds: np.ndarray
+
+    @property
+    def share(self) -> float:
+        """Of the series that it holds for."""
+        return float(self.holds.mean())
 
 
 class _Trials:
@@ -225,8 +235,7 @@ class _Trials:
                     steps[row * views // len(batch.steps)].append(shares)
         order = TABLEAUS[options.solver].order
         self.densities = [Densities(of_view, coverage, order) for of_view in steps]
-        self.found: list[_Held | None] = [None] * views
-        self.nearest = [0.0] * views
+        self.tried: list[list[_Held]] = [[] for _ in range(views)]
         # If each view holds for all but its part of what may fail, all views together hold for the share asked for.
         self.needed = 1 - (1 - coverage) / views
 
@@ -248,32 +257,44 @@ class _Trials:
         for view, of_view in enumerate(ends):
             worst = errors[view].max(axis=1)
             holds = (worst <= 1) & (off[view] <= self.close) & self.usable[view]
-            share, best = float(holds.mean()), self.found[view]
-            self.nearest[view] = max(self.nearest[view], share)
-            enough = share >= self.needed - 1e-12
-            if enough and (best is None or len(of_view) < len(best.ends)):
-                self.found[view] = _Held(of_view, _limit(worst[holds]), holds)
+            plan = _Held(of_view, _limit(worst[holds]), holds)
+            self.tried[view].append(plan)
             of_interest = errors[view][self.usable[view], : len(of_view)]
-            self.densities[view].move(of_view, of_interest, enough)
+            self.densities[view].move(of_view, of_interest, plan.share >= self.needed - 1e-12)
 
-    def best(self) -> tuple[tuple[tuple[float, ...], ...], tuple[float, ...]]:
-        """The shortest plan of each view that held, and its limit."""
-        if any(found is None for found in self.found):
-            share, kinks = min(self.nearest), 1 - float(self.usable.all(axis=0).mean())
-            because = f" ({kinks:.0%} of the series have kinks or gaps that steps must end on)" if kinks else ""
-            raise ValueError(
-                f"no plan was found that holds for {self.coverage:.1%} of the {self.series} calibration series; the "
-                f"best holds for {share:.1%} of them in its worst view, where {self.needed:.1%} are needed"
-                f"{because}. Lower `coverage`, raise `within`, give a larger bandwidth or a looser tolerance, "
-                "or stay with the adaptive solver"
-            )
-        held = [found for found in self.found if found is not None]
-        return tuple(found.ends for found in held), tuple(found.limit for found in held)
+    def held(self) -> bool:
+        """Whether there are plans that together hold for the share asked for."""
+        return self._covered(self._chosen()) >= self.coverage - 1e-12
 
-    def outcome(self) -> tuple[float, int]:
-        """The share of the series that all views' plans hold for, and how many series there are."""
-        holds = np.stack([found.holds for found in self.found if found is not None])
-        return float(holds.all(axis=0).mean()), self.series
+    def _chosen(self) -> list[_Held]:
+        """The shortest plan of each view that fails for no more than its part; where a view has none, the one that
+        fails for fewest.
+        """
+        chosen = []
+        for plans in filter(None, self.tried):
+            least = min(self.needed, max(plan.share for plan in plans)) - 1e-12
+            chosen.append(min((plan for plan in plans if plan.share >= least), key=lambda plan: len(plan.ends)))
+        return chosen
+
+    def _covered(self, plans: list[_Held]) -> float:
+        """The share of the series that all views' plans hold for: what is hard in one is often hard in all."""
+        if len(plans) < self.views:
+            return 0.0
+        return float(np.stack([plan.holds for plan in plans]).all(axis=0).mean())
+
+    def best(self) -> tuple[list[_Held], float]:
+        """A plan for each view, and the share of the series that they hold for together."""
+        plans = self._chosen()
+        covered = self._covered(plans)
+        if self.held():
+            return plans, covered
+        kinks = 1 - float(self.usable.all(axis=0).mean())
+        because = f" ({kinks:.0%} of the series have kinks or gaps that steps must end on)" if kinks else ""
+        raise ValueError(
+            f"no plan was found that holds for {self.coverage:.1%} of the {self.series} calibration series; the best "
+            f"holds for {covered:.1%} of them in all views{because}. Lower `coverage`, raise `within`, give a larger "
+            "bandwidth or a looser tolerance, or stay with the adaptive solver"
+        )
 
 
 def _limit(worst: np.ndarray) -> float:

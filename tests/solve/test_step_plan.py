@@ -177,3 +177,19 @@ def test_wrong_use_is_explained(planned):
         FrozenModel(found, plan).solve(wavy(2).batch(dtype=torch.float64), fallback="none at all")
     with pytest.raises(ValueError, match=r"no plan was found .* kinks or gaps"):
         StepPlan.calibrate(small_model("kernel", bandwidths=(0.01,)), wavy(4))
+
+
+def test_a_series_that_is_hard_in_every_view_is_counted_once():
+    """One of forty may fail: were each of two views to fail for its half of it, none could fail at all."""
+    hard = np.random.default_rng(1).normal(size=(1, 2, 25)) * 40
+    ordinary = wavy(39)
+    values = [ordinary[[i]].values.T for i in range(39)] + [hard[0]]
+    times = [ordinary[[i]].times for i in range(39)] + [np.sort(np.random.default_rng(2).uniform(0, 4, 25))]
+    found = model()
+    plan = StepPlan.calibrate(found, SeriesSet.from_arrays(values, times), coverage=0.97)
+    alone = StepPlan.calibrate(found, ordinary, coverage=0.97)
+    assert plan.covered == pytest.approx(39 / 40)
+    assert max(plan.steps) <= 2 * max(alone.steps)
+    everyone = StepPlan.calibrate(found, SeriesSet.from_arrays(values, times), coverage=0.99)
+    assert everyone.covered == 1.0
+    assert max(everyone.steps) > max(plan.steps)
