@@ -76,8 +76,8 @@ static Room room_of(const Sizes *s) {
 static long clamped(long place, long last) { return place < 0 ? 0 : place > last ? last : place; }
 
 /* The first layer where the block's pieces need it, ends of a series repeated, and its transform B^T d. */
-static void begin_block(const Sizes *s, const Weights *w, const int64_t *lengths, const Block *block, const Piece *pieces,
-                        const float *features, Room r) {
+static void begin_block(const Sizes *s, const Weights *w, const int64_t *lengths, const Block *block,
+                        const Piece *pieces, const float *features, Room r) {
     long wp = s->padded_width, f = s->features, row = 0;
     for (long q = 0; q < block->pieces; q++) {
         Piece p = pieces[block->first + q];
@@ -101,8 +101,8 @@ static void begin_block(const Sizes *s, const Weights *w, const int64_t *lengths
         for (long tile = 0; tile < p.tiles; tile++)
             for (long n = 0; n < wp; n += LANES) {
                 const float *d = r.inner + (at + OUTPUTS * tile) * wp + n;
-                vec d0 = LOAD(d), d1 = LOAD(d + wp), d2 = LOAD(d + 2 * wp), d3 = LOAD(d + 3 * wp), d4 = LOAD(d + 4 * wp),
-                    d5 = LOAD(d + 5 * wp);
+                vec d0 = LOAD(d), d1 = LOAD(d + wp), d2 = LOAD(d + 2 * wp), d3 = LOAD(d + 3 * wp),
+                    d4 = LOAD(d + 4 * wp), d5 = LOAD(d + 5 * wp);
                 float *to = r.transformed + (p.tile + tile) * wp + n;
                 vec even = d4 - 4 * d2, odd = d3 - 4 * d1, near = d4 - d2, twice = 2 * (d3 - d1);
                 STORE(to, 4 * d0 - 5 * d2 + d4);
@@ -159,7 +159,8 @@ int conv_scores_forward(const Sizes *s, const Weights *w, const int64_t *lengths
                 for (long k = 0; k < p.count; k++)
                     for (long v = 0; v < s->views; v++) {
                         vec sum = spread(0);
-                        for (long n = 0; n < wp; n += LANES) sum += LOAD(made + k * wp + n) * LOAD(w->queries + v * wp + n);
+                        for (long n = 0; n < wp; n += LANES)
+                            sum += LOAD(made + k * wp + n) * LOAD(w->queries + v * wp + n);
                         scores[(p.series * s->views + v) * s->length + p.begin + k] = sum_of(sum);
                     }
                 if (kept) memcpy(kept + (p.series * s->length + p.begin) * wp, made, sizeof(float) * p.count * wp);
@@ -174,8 +175,8 @@ int conv_scores_forward(const Sizes *s, const Weights *w, const int64_t *lengths
 
 /* What gradients `g` of the scores mean to the weights; added to `sums`, [threads, ...], second: [INPUTS, padded_width,
 padded_width], transformed. */
-int conv_scores_backward(const Sizes *s, const Weights *w, const int64_t *lengths, const float *features, const float *g,
-                         const float *kept, const Gradients *sums) {
+int conv_scores_backward(const Sizes *s, const Weights *w, const int64_t *lengths, const float *features,
+                         const float *g, const float *kept, const Gradients *sums) {
     long wp = s->padded_width, f = s->features;
     int failed = 0;
     Piece *pieces;
@@ -259,7 +260,8 @@ int conv_scores_backward(const Sizes *s, const Weights *w, const int64_t *length
             }
             for (long j = 0; j < rows * wp; j += LANES)
                 STORE(to_inner + j, choose(LOAD(r.inner + j) > spread(0), LOAD(to_inner + j), spread(0)));
-            for (long n = 0; n < wp; n += PANEL) outer(3 * f, rows, r.windows, 3 * f, to_inner + n, wp, own.first + n, wp);
+            for (long n = 0; n < wp; n += PANEL)
+                outer(3 * f, rows, r.windows, 3 * f, to_inner + n, wp, own.first + n, wp);
             add_rows(rows, wp, to_inner, wp, own.first_bias);
         }
         free(r.windows);

@@ -35,6 +35,7 @@ typedef float loose __attribute__((vector_size(4 * LANES), aligned(4), may_alias
 #else
 #define UNROLL _Pragma("GCC unroll 16")
 #endif
+#define HELPER __attribute__((unused)) static
 #define INLINE static inline __attribute__((always_inline))
 #define LOAD(p) ((vec) * (const loose *)(p))
 #define STORE(p, v) (*(loose *)(p) = (loose)(v))
@@ -70,13 +71,13 @@ INLINE void tile(const int m, long depth, const float *restrict a, long a_row, c
     }
 }
 
-#define REST(m, ...)                  \
-    switch (m) {                      \
-        case 1: tile(1, __VA_ARGS__); break;   \
-        case 2: tile(2, __VA_ARGS__); break;   \
-        case 3: tile(3, __VA_ARGS__); break;   \
-        case 4: tile(4, __VA_ARGS__); break;   \
-        case 5: tile(5, __VA_ARGS__); break;   \
+#define REST(m, ...)                                              \
+    switch (m) {                                                  \
+        case 1: tile(1, __VA_ARGS__); break;                      \
+        case 2: tile(2, __VA_ARGS__); break;                      \
+        case 3: tile(3, __VA_ARGS__); break;                      \
+        case 4: tile(4, __VA_ARGS__); break;                      \
+        case 5: tile(5, __VA_ARGS__); break;                      \
         case 6: tile(6 > TILE ? TILE : 6, __VA_ARGS__); break;    \
         case 7: tile(7 > TILE ? TILE : 7, __VA_ARGS__); break;    \
         case 8: tile(8 > TILE ? TILE : 8, __VA_ARGS__); break;    \
@@ -86,7 +87,7 @@ INLINE void tile(const int m, long depth, const float *restrict a, long a_row, c
     }
 
 /* c = a b + bias for a panel of columns; b is packed, `PANEL` columns in a row. */
-__attribute__((unused)) static void product(long rows, long depth, const float *a, long a_row, const float *b, const float *bias, float *c,
+HELPER void product(long rows, long depth, const float *a, long a_row, const float *b, const float *bias, float *c,
                     long c_row) {
     long r = 0;
     for (; r + TILE <= rows; r += TILE)
@@ -95,20 +96,19 @@ __attribute__((unused)) static void product(long rows, long depth, const float *
 }
 
 /* c += a^T b for a panel of columns of b: what rows add to the gradient of a weight. */
-__attribute__((unused)) static void outer(long rows, long depth, const float *a, long a_depth, const float *b, long b_depth, float *c,
+HELPER void outer(long rows, long depth, const float *a, long a_depth, const float *b, long b_depth, float *c,
                   long c_row) {
     long r = 0;
-    for (; r + TILE <= rows; r += TILE)
-        tile(TILE, depth, a + r, 1, a_depth, b, b_depth, NULL, c + r * c_row, c_row, 1);
+    for (; r + TILE <= rows; r += TILE) tile(TILE, depth, a + r, 1, a_depth, b, b_depth, NULL, c + r * c_row, c_row, 1);
     REST(rows - r, depth, a + r, 1, a_depth, b, b_depth, NULL, c + r * c_row, c_row, 1)
 }
 
-__attribute__((unused)) static void add_rows(long rows, long columns, const float *g, long g_row, float *sum) {
+HELPER void add_rows(long rows, long columns, const float *g, long g_row, float *sum) {
     for (long r = 0; r < rows; r++)
         for (long j = 0; j < columns; j += LANES) STORE(sum + j, LOAD(sum + j) + LOAD(g + r * g_row + j));
 }
 
-__attribute__((unused)) static float sum_of(vec v) {
+HELPER float sum_of(vec v) {
     float total = 0;
     for (int j = 0; j < LANES; j++) total += v[j];
     return total;
@@ -125,7 +125,7 @@ static long thread_number(void) {
 static float *room(long numbers) { return aligned_alloc(64, (numbers * sizeof(float) + 63) / 64 * 64); }
 
 /* What is kept for a backward pass can be gigabytes: in large pages it takes a third less time to write it. */
-__attribute__((unused)) static void in_large_pages(float *begin, long numbers) {
+HELPER void in_large_pages(float *begin, long numbers) {
 #ifdef __linux__
     uintptr_t page = 4096, from = ((uintptr_t)begin + page - 1) / page * page, to = (uintptr_t)(begin + numbers);
     if (begin && to > from + (4l << 20)) madvise((void *)from, to - from, MADV_HUGEPAGE);

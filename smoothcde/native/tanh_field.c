@@ -41,8 +41,12 @@ typedef struct {
 
 static Weights of_view(const Sizes *s, const Weights *w, long view) {
     long inner = s->hidden * s->padded_width, matrix = s->channels * s->padded_hidden;
-    Weights v = {w->inner + view * inner, w->inner_bias + view * s->padded_width,
-                 w->outer + view * s->width * matrix, w->outer_bias + view * matrix, NULL, NULL};
+    Weights v = {w->inner + view * inner,
+                 w->inner_bias + view * s->padded_width,
+                 w->outer + view * s->width * matrix,
+                 w->outer_bias + view * matrix,
+                 NULL,
+                 NULL};
     if (w->inner_back) {
         v.inner_back = w->inner_back + view * s->width * s->padded_hidden;
         v.outer_back = w->outer_back + view * matrix * s->padded_width;
@@ -75,10 +79,11 @@ static Block *blocks_of(const Sizes *s, const int64_t *rows_of_view, long *count
 
 /* f(y) dx of a block. y is [rows, padded_hidden], dx has `dx_row` numbers from row to row; activations and tanh values
 go to `a` and `t`, which is [rows, panels of hidden, channels, PANEL] or, with t_row = 0, forgotten. */
-static void evaluate(const Sizes *s, const Weights *w, long rows, const float *y, const float *dx, long dx_row, float *a,
-                     float *t, long t_row, float *slope) {
+static void evaluate(const Sizes *s, const Weights *w, long rows, const float *y, const float *dx, long dx_row,
+                     float *a, float *t, long t_row, float *slope) {
     long hp = s->padded_hidden, wp = s->padded_width, d = s->channels;
-    for (long n = 0; n < wp; n += PANEL) product(rows, s->hidden, y, hp, w->inner + n * s->hidden, w->inner_bias + n, a + n, wp);
+    for (long n = 0; n < wp; n += PANEL)
+        product(rows, s->hidden, y, hp, w->inner + n * s->hidden, w->inner_bias + n, a + n, wp);
     for (long r = 0; r < rows; r++)
         for (long j = 0; j < wp; j += LANES) {
             vec u = LOAD(a + r * wp + j);
@@ -131,14 +136,16 @@ static void evaluate_back(const Sizes *s, const Weights *w, long rows, const flo
                 }
             if (to_dx) to_dx[r * to_dx_row + c] = sum_of(along);
         }
-    for (long n = 0; n < wp; n += PANEL) product(rows, matrix, through, matrix, w->outer_back + n * matrix, NULL, to_a + n, wp);
+    for (long n = 0; n < wp; n += PANEL)
+        product(rows, matrix, through, matrix, w->outer_back + n * matrix, NULL, to_a + n, wp);
     for (long r = 0; r < rows; r++)
         for (long j = 0; j < wp; j += LANES) {
             vec act = LOAD(a + r * wp + j), back = LOAD(to_a + r * wp + j);
             back = s->relu ? choose(act > spread(0), back, spread(0)) : back * (1.0f - act * act);
             STORE(to_a + r * wp + j, back);
         }
-    for (long n = 0; n < hp; n += PANEL) product(rows, s->width, to_a, wp, w->inner_back + n * s->width, NULL, to_y + n, hp);
+    for (long n = 0; n < hp; n += PANEL)
+        product(rows, s->width, to_a, wp, w->inner_back + n * s->width, NULL, to_y + n, hp);
     if (!sums.inner) return;
     for (long n = 0; n < matrix; n += PANEL) outer(s->width, rows, a, wp, through + n, matrix, sums.outer + n, matrix);
     for (long n = 0; n < wp; n += PANEL) outer(s->hidden, rows, y, hp, to_a + n, wp, sums.inner + n, wp);
@@ -165,8 +172,8 @@ static void unpadded(long rows, long hidden, long hp, const float *from, float *
 }
 
 /* to += sum_j weights_j h slopes_j, over `count` slopes that are `apart` numbers from each other. */
-static void combine(long rows, long hp, const float *h, const float *weights, int count, const float *slopes, long apart,
-                    float *to) {
+static void combine(long rows, long hp, const float *h, const float *weights, int count, const float *slopes,
+                    long apart, float *to) {
     for (long r = 0; r < rows; r++)
         for (long n = 0; n < hp; n += LANES) {
             vec total = spread(0);
@@ -207,7 +214,8 @@ kept_y, kept_a, kept_t: [slopes - 1, rows, ...], for the backward pass of a sing
 int step_forward(const Sizes *s, const Weights *w, const int64_t *rows_of_view, const Method *method, int64_t steps,
                  float rtol, float atol, const float *z, const float *first, const float *dx, const float *h,
                  float *state, float *slope, float *ratio, float *kept_y, float *kept_a, float *kept_t) {
-    long hidden = s->hidden, hp = s->padded_hidden, wp = s->padded_width, d = s->channels, matrix = hp * d, all = 0, count;
+    long hidden = s->hidden, hp = s->padded_hidden, wp = s->padded_width, d = s->channels, matrix = hp * d, all = 0,
+         count;
     long stages = method->slopes - 1, dx_row = steps * stages * d;
     int failed = 0;
     for (long v = 0; v < s->views; v++) all += rows_of_view[v];
@@ -247,8 +255,8 @@ int step_forward(const Sizes *s, const Weights *w, const int64_t *rows_of_view, 
                              t ? matrix : 0, slopes + (i + 1) * apart);
                 }
                 for (long r = 0; r < rows; r++)
-                    ratio[(r0 + r) * steps + step] =
-                        squared_ratio(s, method, size[r], rtol, atol, begin + r * hp, y + r * hp, slopes + r * hp, apart);
+                    ratio[(r0 + r) * steps + step] = squared_ratio(s, method, size[r], rtol, atol, begin + r * hp,
+                                                                   y + r * hp, slopes + r * hp, apart);
             }
             unpadded(rows, hidden, hp, y, state + r0 * hidden);
             unpadded(rows, hidden, hp, slopes + stages * apart, slope + r0 * hidden);
@@ -266,7 +274,8 @@ int step_backward(const Sizes *s, const Weights *w, const int64_t *rows_of_view,
                   const float *g_state, const float *g_slope, const float *dx, const float *h, const float *kept_y,
                   const float *kept_a, const float *kept_t, float *to_z, float *to_first, float *to_dx,
                   const Gradients *sums) {
-    long hidden = s->hidden, hp = s->padded_hidden, wp = s->padded_width, d = s->channels, matrix = hp * d, all = 0, count;
+    long hidden = s->hidden, hp = s->padded_hidden, wp = s->padded_width, d = s->channels, matrix = hp * d, all = 0,
+         count;
     long stages = method->slopes - 1;
     int failed = 0;
     for (long v = 0; v < s->views; v++) all += rows_of_view[v];
@@ -276,7 +285,8 @@ int step_backward(const Sizes *s, const Weights *w, const int64_t *rows_of_view,
         long apart = MOST_ROWS * hp;
         float *g = room((method->slopes + 2) * apart + MOST_ROWS * (wp + matrix));
         if (!g) failed = 1;
-        float *g_z = g + method->slopes * apart, *g_y = g_z + apart, *g_a = g_y + apart, *through = g_a + MOST_ROWS * wp;
+        float *g_z = g + method->slopes * apart, *g_y = g_z + apart, *g_a = g_y + apart,
+              *through = g_a + MOST_ROWS * wp;
 #pragma omp for schedule(static, 1)
         for (long b = 0; b < count; b++) {
             if (failed) continue;
@@ -304,7 +314,8 @@ int step_backward(const Sizes *s, const Weights *w, const int64_t *rows_of_view,
                     for (long r = 0; r < rows; r++) {
                         vec scale = spread(weight * h[r0 + r]);
                         float *to = g + j * apart + r * hp;
-                        for (long n = 0; n < hp; n += LANES) STORE(to + n, LOAD(to + n) + scale * LOAD(g_y + r * hp + n));
+                        for (long n = 0; n < hp; n += LANES)
+                            STORE(to + n, LOAD(to + n) + scale * LOAD(g_y + r * hp + n));
                     }
                 }
             }
