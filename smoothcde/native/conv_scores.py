@@ -9,7 +9,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from smoothcde.native.library import call, counts, pointers, structure
-from smoothcde.native.panels import differentiable, in_panels, panel_columns
+from smoothcde.native.panels import differentiable, in_panels, panel_columns, room, zeros
 
 SOURCE = "conv_scores.c"
 
@@ -85,20 +85,20 @@ class _Packed:
         return in_panels(rows, self.panel).transpose(1, 2).contiguous()
 
     def forward(self, kept: Tensor | None) -> Tensor:
-        scores = torch.zeros(len(self.features), self.views, self.features.shape[1])
+        scores = zeros(len(self.features), self.views, self.features.shape[1])
         weights = _Weights(*pointers(self.tensors))
         call(SOURCE, "conv_scores_forward", self.sizes, weights, self.lengths, self.features, scores, kept)
         return scores
 
     def room(self) -> Tensor:
         """For the second layer of all stamps."""
-        return torch.empty(*self.features.shape[:2], self.padded)
+        return room(*self.features.shape[:2], self.padded)
 
     def backward(self, g: Tensor, kept: Tensor) -> tuple[Tensor, ...]:
         """Gradients of the parameters."""
         threads, wide, inputs = self.sizes.threads, self.padded, self.features.shape[2]
         shapes = ((3 * inputs, wide), (wide,), (len(FILTER), wide, wide), (wide,), (self.views, wide))
-        shares = [torch.zeros(threads, *shape) for shape in shapes]
+        shares = [zeros(threads, *shape) for shape in shapes]
         back = self._square(self.taps.mT)
         weights = _Weights(*pointers((*self.tensors[:4], back, self.tensors[5])))
         arguments = (self.features, g.contiguous(), kept, _Gradients(*pointers(shares)))

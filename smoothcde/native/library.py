@@ -75,6 +75,11 @@ def call(source: str, function: str, *arguments: Any) -> None:
 
 def _handed_over(argument: Any) -> Any:
     if isinstance(argument, Tensor):
+        if argument.dtype != torch.float32 or argument.device.type != "cpu":
+            raise TypeError(
+                f"a field whose weights are float32 on a CPU was given {argument.dtype} on {argument.device}; "
+                "bring states, paths and field to one precision and device"
+            )
         return ctypes.c_void_p(argument.data_ptr())
     return ctypes.byref(argument) if isinstance(argument, ctypes.Structure) else argument
 

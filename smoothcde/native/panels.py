@@ -23,6 +23,16 @@ def in_panels(tensor: Tensor, columns: int) -> Tensor:
     return (pad(tensor, (0, short)) if short else tensor).unflatten(-1, (-1, columns))
 
 
+def room(*shape: int) -> Tensor:
+    """Numbers for compiled code to write, whatever torch's defaults are."""
+    return torch.empty(shape, dtype=torch.float32, device="cpu")
+
+
+def zeros(*shape: int) -> Tensor:
+    """The same, to add to."""
+    return torch.zeros(shape, dtype=torch.float32, device="cpu")
+
+
 def differentiable(
     function: Callable[[Sequence[Tensor]], Any], inputs: Sequence[Tensor], needed: Sequence[bool], gradients: Any
 ) -> list[Tensor | None]:

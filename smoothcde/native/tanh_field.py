@@ -12,10 +12,10 @@ from jaxtyping import Float
 from torch import Tensor
 
 from smoothcde.native.library import call, counts, pointers, structure
-from smoothcde.native.panels import differentiable, in_panels, panel_columns
+from smoothcde.native.panels import differentiable, in_panels, panel_columns, room, zeros
 
 SOURCE = "tanh_field.c"
-
+ROWS_OF_A_THREAD = 24
 
 _Sizes = structure(
     "_Sizes",
@@ -129,13 +129,20 @@ class PackedField:
     def _all_weights(self) -> ctypes.Structure:
         return _Weights(*pointers((*self._forwards, *self._backwards)))
 
-    def _call(self, function: str, weights: ctypes.Structure, rows_of_view: Sequence[int], *arguments: Any) -> None:
-        self._sizes.threads = torch.get_num_threads()
+    def _call(
+        self,
+        function: str,
+        weights: ctypes.Structure,
+        rows_of_view: Sequence[int],
+        *arguments: Any,
+        threads: int | None = None,
+    ) -> None:
+        self._sizes.threads = threads or torch.get_num_threads()
         call(SOURCE, function, self._sizes, weights, counts(rows_of_view), *arguments)
 
     def _kept(self, *shape: int) -> tuple[Tensor, Tensor]:
         """Room for activations and for the entries of the field's matrix."""
-        return torch.empty(*shape, self._padded_width), torch.empty(*shape, self._padded_hidden * self.channels)
+        return room(*shape, self._padded_width), room(*shape, self._padded_hidden * self.channels)
 
     def product(
         self, z: Float[Tensor, "rows hidden"], dx: Float[Tensor, "rows channels"], rows: Any
@@ -147,7 +154,7 @@ class PackedField:
 
     def evaluate(self, z: Tensor, dx: Tensor, rows_of_view: Sequence[int], kept: tuple[Any, Any]) -> Tensor:
         """f(z) dx without a graph."""
-        slope = torch.empty_like(z, memory_format=torch.contiguous_format)
+        slope = room(*z.shape)
         arguments = (z.contiguous(), dx.contiguous(), slope, *kept)
         self._call("field_forward", self._forward_weights, rows_of_view, *arguments)
         return slope
@@ -197,21 +204,21 @@ class PackedField:
         return StepResult(state, slope, ratio[:, 0])
 
     def _advance(self, method: Method, z, first, dx, h, tolerances, rows_of_view, kept) -> StepResult:
-        state, slope, ratio = torch.empty(z.shape), torch.empty(z.shape), torch.empty(h.shape)
+        state, slope, ratio = room(*z.shape), room(*z.shape), room(*h.shape)
         steps, rtol, atol = ctypes.c_int64(dx.shape[1]), *(ctypes.c_float(tolerance) for tolerance in tolerances)
         inputs = (t.contiguous() for t in (z, first, dx, h))
         arguments = (method.structure, steps, rtol, atol, *inputs, state, slope, ratio, *kept)
         self._call("step_forward", self._forward_weights, rows_of_view, *arguments)
         return StepResult(state, slope, ratio)
 
-    def _sums(self, wanted: bool) -> tuple[ctypes.Structure, list[Tensor]]:
+    def _sums(self, wanted: bool, threads: int) -> tuple[ctypes.Structure, list[Tensor]]:
         """Room for the gradients of the weights, a share for each thread."""
         if not wanted:
             return _Gradients(None, None, None, None), []
-        each = (torch.get_num_threads(), self._sizes.views)
+        each = (threads, self._sizes.views)
         matrix = self._padded_hidden * self.channels
         shapes = ((self.hidden, self._padded_width), (self._padded_width,), (self.width, matrix), (matrix,))
-        shares = [torch.zeros(*each, *shape) for shape in shapes]
+        shares = [zeros(*each, *shape) for shape in shapes]
         return _Gradients(*pointers(shares)), shares
 
     def _gradients(self, shares: list[Tensor]) -> tuple[Tensor | None, ...]:
@@ -223,6 +230,11 @@ class PackedField:
         outer = outer.unflatten(2, panels).permute(0, 1, 3, 2, 4).flatten(3)[..., : self.hidden].flatten(2)
         outer_bias = outer_bias.unflatten(1, panels).permute(0, 2, 1, 3).flatten(2)[..., : self.hidden].flatten(1)
         return inner[..., : self.width], inner_bias[..., : self.width], outer, outer_bias
+
+
+def _threads(rows: int) -> int:
+    """For a backward pass: each thread sums a gradient of all weights of its own, which few rows are not worth."""
+    return max(1, min(torch.get_num_threads(), rows // ROWS_OF_A_THREAD))
 
 
 class _Product(torch.autograd.Function):
@@ -244,10 +256,11 @@ class _Product(torch.autograd.Function):
         if torch.is_grad_enabled():  # someone wants second derivatives
             plain = partial(field.plain, rows_of_view=ctx.rows_of_view)
             return None, None, *differentiable(plain, (z, dx, *parameters), needs[2:], g)
-        sums, shares = field._sums(any(needs[4:]))
-        to_z, to_dx = torch.empty(z.shape), torch.empty(dx.shape) if needs[3] else None
+        threads = _threads(len(z))
+        sums, shares = field._sums(any(needs[4:]), threads)
+        to_z, to_dx = room(*z.shape), room(*dx.shape) if needs[3] else None
         arguments = (g.contiguous(), z.contiguous(), dx.contiguous(), a, t, to_z, to_dx, sums)
-        field._call("field_backward", field._all_weights, ctx.rows_of_view, *arguments)
+        field._call("field_backward", field._all_weights, ctx.rows_of_view, *arguments, threads=threads)
         return None, None, to_z, to_dx, *field._gradients(shares)
 
 
@@ -258,7 +271,7 @@ class _Step(torch.autograd.Function):
     def forward(ctx, fixed, z, first, dx, *parameters):
         field, method, h, tolerances, rows_of_view = fixed
         stages = dx.shape[1]
-        kept = (torch.empty(stages, len(z), field._padded_hidden), *field._kept(stages, len(z)))
+        kept = (room(stages, len(z), field._padded_hidden), *field._kept(stages, len(z)))
         result = field.advance(method, z, first, dx, h, tolerances, rows_of_view, kept)
         ctx.fixed = fixed
         ctx.save_for_backward(z, first, dx, *kept, *parameters)
@@ -274,10 +287,11 @@ class _Step(torch.autograd.Function):
         if torch.is_grad_enabled():
             plain = partial(field.plain_step, method, h, rows_of_view)
             return None, *differentiable(plain, (z, first, dx, *parameters), needs[1:], (g_state, g_slope))
-        sums, shares = field._sums(any(needs[4:]))
-        to_z, to_first = torch.empty(h.shape[0], field.hidden), torch.empty(h.shape[0], field.hidden)
-        to_dx = torch.empty(dx.shape) if needs[3] else None
+        threads = _threads(len(z))
+        sums, shares = field._sums(any(needs[4:]), threads)
+        to_z, to_first = room(h.shape[0], field.hidden), room(h.shape[0], field.hidden)
+        to_dx = room(*dx.shape) if needs[3] else None
         inputs = (g.contiguous() for g in (g_state, g_slope, dx, h))
         arguments = (method.structure, *inputs, y, a, t, to_z, to_first, to_dx, sums)
-        field._call("step_backward", field._all_weights, rows_of_view, *arguments)
+        field._call("step_backward", field._all_weights, rows_of_view, *arguments, threads=threads)
         return None, to_z, to_first, to_dx, *field._gradients(shares)

@@ -187,6 +187,30 @@ def test_weights_changed_before_the_backward_pass_are_noticed():
         product.sum().backward()
 
 
+def test_torchs_defaults_do_not_matter():
+    field, packed, _ = fields(2, 24, 16, 3)
+    rows, inputs = Rows.all(8, 2), [normal(8, 24), normal(8, 24, seed=1), normal(8, 6, 3, seed=2)]
+
+    def gradients():
+        step = packed.step(TABLEAUS["dopri5"].compiled, *inputs, torch.full((8, 1), 0.2).float(), TOLERANCES, rows)
+        return step.state, *torch.autograd.grad(step.state.square().sum(), list(field.parameters()))
+
+    usual = gradients()
+    torch.set_default_dtype(torch.float64)
+    try:
+        others = gradients()
+    finally:
+        torch.set_default_dtype(torch.float32)
+    for one, other in zip(others, usual, strict=True):
+        assert torch.equal(one, other)
+
+
+def test_another_precision_is_refused_in_words():
+    _, packed, _ = fields(1, 8, 8, 2)
+    with pytest.raises(TypeError, match=r"float32 on a CPU was given torch.float64 on cpu; bring states, paths and"):
+        packed.product(normal(4, 8).double(), normal(4, 2), Rows.all(4))
+
+
 def test_states_inside_a_step_are_still_to_be_had():
     _, packed, exact = fields(1, 8, 8, 2)
     tableau, rows = TABLEAUS["dopri5"], Rows.all(4)
