@@ -1,5 +1,6 @@
 """Processes and devices: one, or as many as torchrun or `fabric run` started."""
 
+import atexit
 import os
 from typing import TYPE_CHECKING, Any
 
@@ -35,7 +36,16 @@ def make_fabric(device: str | torch.device = "auto", precision: str = "32-true")
     fabric = Fabric(**settings)
     if not started:  # `fabric run` has joined the processes already, and refuses to do it twice
         fabric.launch()
+    atexit.register(_leave)
     return fabric
+
+
+def _leave() -> None:
+    """Part from the other processes before the interpreter is torn down: threads of a group that is still joined then
+    end some runs with an abort, after all work was done.
+    """
+    if torch.distributed.is_available() and torch.distributed.is_initialized():
+        torch.distributed.destroy_process_group()
 
 
 def share_of(indices: np.ndarray, fabric: Fabric) -> tuple[np.ndarray, bool]:
