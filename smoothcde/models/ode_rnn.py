@@ -75,7 +75,7 @@ class ODERNN(SeriesModel):
         """The state a gap later; evaluations are added to `nfe`."""
         how = asdict(options or self.options)
         with torch.autocast(h.device.type, enabled=False):  # a solver would see the rounding of mixed precision
-            solution = integrate(ODETerm(self.derivative), h, 0.0, gap / self.time_scale, **how)
+            solution = integrate(ODETerm(self.derivative, autonomous=True), h, 0.0, gap / self.time_scale, **how)
         np.add(nfe, solution.stats.nfe, out=nfe)
         return solution.state
 

@@ -104,6 +104,7 @@ class _March:
             self.tableau.order,
             room,
             self.problem.options.step_control != "joint",
+            self.problem.term.driven,
             self._mean_over_units,
             lambda of_unit: of_unit[self.unit_of_row],
             slope_after,

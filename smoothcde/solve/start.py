@@ -14,6 +14,7 @@ def first_step(
     order: int,
     room: np.ndarray,
     in_windows: bool,
+    driven: bool,
     to_units: Callable[[np.ndarray], np.ndarray],
     to_rows: Callable[[np.ndarray], np.ndarray],
     slope_after: Callable[[np.ndarray, Tensor], Tensor],
@@ -22,7 +23,9 @@ def first_step(
 
     The classical rule takes the fifth root (say) of a rate, so that its answer depends on the unit of time: a series
     stamped in seconds would start with other steps than the same one in hours. With `in_windows` the unit is half the
-    window, which then runs from -1 to 1 whatever the stamps are.
+    window, which then runs from -1 to 1 whatever the stamps are. The rule is too timid for short windows, as between
+    two stamps: a step that even Euler's method would take within the tolerance is safe, unless something from outside
+    may yet move the state.
 
     Args:
         z: states at the start.
@@ -31,6 +34,7 @@ def first_step(
         order: of the method.
         room: how far each unit has to go.
         in_windows: measure time in half windows, not as it comes (which is what torchdiffeq does).
+        driven: see `Term.driven`.
         to_units: mean squares per row to mean squares per unit.
         to_rows: a number per unit to one per row.
         slope_after: the slope a small step (per unit) later, at the given states.
@@ -53,4 +57,6 @@ def first_step(
             d2 = size(after - slope) * clock / tiny
             steepest = np.maximum(d1, d2)
             wanted = np.where(steepest <= 1e-15, np.maximum(1e-6, tiny * 1e-3), (0.01 / steepest) ** (1 / order))
+            if in_windows and not driven:
+                wanted = np.fmax(wanted, np.sqrt(2 / d2))
     return np.where(room > 0, np.minimum(np.minimum(100 * tiny, wanted) * clock, room), 0.0)

@@ -46,6 +46,11 @@ class Term(ABC):
         """The longest step to try, or None for any."""
         return None
 
+    @property
+    def driven(self) -> bool:
+        """Whether something from outside moves the state: then its first slopes do not tell what is to come."""
+        return True
+
     @abstractmethod
     def tensors(self) -> tuple[Tensor, ...]:
         """Per-row tensors that the right-hand side depends on, for the adjoint."""
@@ -187,9 +192,15 @@ class ControlTerm(_AlongPath):
 
 @dataclass(frozen=True, eq=False)
 class ODETerm(Term):
-    """dz/dt = f(t, z): an ordinary differential equation, `f(t [rows], z [rows, hidden])`."""
+    """dz/dt = f(t, z): an ordinary differential equation, `f(t [rows], z [rows, hidden])`.
+
+    Attributes:
+        field: f.
+        autonomous: whether it takes no notice of t.
+    """
 
     field: Any
+    autonomous: bool = False
 
     def controls(self, times: Float64[Tensor, "rows stages"]) -> Tensor:
         """The times themselves."""
@@ -209,6 +220,11 @@ class ODETerm(Term):
     def knots(self) -> None:
         """None: the field is taken to be smooth."""
         return None
+
+    @property
+    def driven(self) -> bool:
+        """By time, unless the field takes no notice of it."""
+        return not self.autonomous
 
     def tensors(self) -> tuple[Tensor, ...]:
         """None."""

@@ -4,11 +4,12 @@ import numpy as np
 import pytest
 import torch
 from numpy.testing import assert_array_equal
+from scipy.integrate import solve_ivp
 from solve_problems import TinyField, double, ragged_series, smooth_series, states
 from torch import Tensor
 
 from smoothcde.paths import GPPath, KernelPath, LinearPath, Path
-from smoothcde.solve import ControlTerm, Rows, Solution, integrate
+from smoothcde.solve import ControlTerm, ODETerm, Rows, Solution, integrate
 
 TOLERANCE = 1e-4
 
@@ -163,3 +164,30 @@ def test_fields_are_told_which_rows_of_which_view_are_present():
         assert sizes == ((index < 4).sum(), (index >= 4).sum())
         assert (np.diff(index) > 0).all()
     assert len(seen[-1][1]) < 8
+
+
+class TestFirstStep:
+    """An equation that nothing drives is told by its start."""
+
+    @staticmethod
+    def pendulum(t: Tensor, z: Tensor) -> Tensor:
+        return torch.stack([z[:, 1], -torch.sin(z[:, 0])], dim=1)
+
+    @pytest.mark.parametrize("solver", ["bosh3", "dopri5", "tsit5", "dopri8"])
+    @pytest.mark.parametrize("window", [0.01, 0.1, 0.3, 1.0, 3.0])
+    def test_it_is_bold_only_where_it_may_be(self, window, solver):
+        z0 = 2 * states(20, hidden=2)
+        errors = [
+            (z - solve_ivp(lambda t, z: [z[1], -np.sin(z[0])], (0, window), start, rtol=1e-11, atol=1e-12).y[:, -1])
+            for z, start in zip(self.swing(z0, window, True, solver).state.numpy(), z0.numpy(), strict=True)
+        ]
+        assert np.abs(errors).max() < 10 * TOLERANCE
+
+    def test_a_short_window_is_one_step(self):
+        z0 = states(20, hidden=2)
+        assert_array_equal(self.swing(z0, 0.01, autonomous=True).stats.accepted, 1)
+        assert (self.swing(z0, 0.01, autonomous=False).stats.accepted > 1).all()
+
+    def swing(self, z0: Tensor, window: float, autonomous: bool, solver: str = "dopri5") -> Solution:
+        options = {"rtol": TOLERANCE, "atol": TOLERANCE, "solver": solver}
+        return integrate(ODETerm(self.pendulum, autonomous=autonomous), z0, 0.0, window, **options)
