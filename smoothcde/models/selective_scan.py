@@ -7,6 +7,8 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from smoothcde import native
+
 
 def selective_scan(
     inputs: Float[Tensor, "n length inner"],
@@ -21,12 +23,15 @@ def selective_scan(
     A channel's state follows `h = exp(gap * rates) * h + gap * input * write`; it says `read . h + skip * input`.
 
     A parallel scan takes fewer steps, but each goes over every state of every stamp in memory. Here a stamp's states
-    stay in the processor's cache, and of all that the recurrence makes only the states are kept for the backward; if
-    there is to be none, only the last two of them.
+    stay in the processor's cache, or in its registers where there is compiled code. In plain torch, of all that the
+    recurrence makes only the states are kept for the backward; if there is to be none, only the last two of them.
     """
     with torch.autocast(inputs.device.type, enabled=False):  # a long sum would feel the rounding of mixed precision
         dtype = torch.promote_types(inputs.dtype, rates.dtype)
         inputs, gaps, rates, write, read = (part.to(dtype) for part in (inputs, gaps, rates, write, read))
+        compiled = native.selective_scan
+        if native.serves(compiled.SOURCE, inputs, rates, write, read, skip) and compiled.fits(rates.shape[1]):
+            return compiled.selective_scan(inputs, gaps, rates, write, read, skip)
         return _Scan.apply(gaps * inputs, gaps, rates, write, read, torch.is_grad_enabled()) + skip * inputs
 
 

@@ -1,6 +1,6 @@
 """The innermost loops in compiled code, for CPUs."""
 
-from smoothcde.native import conv_scores, tanh_field
+from smoothcde.native import conv_scores, selective_scan, tanh_field
 from smoothcde.native.library import serves, why_not, without_compiled_code
 from smoothcde.native.panels import differentiable
 from smoothcde.native.tanh_field import Method, PackedField, StepResult
@@ -11,6 +11,7 @@ __all__ = [
     "StepResult",
     "conv_scores",
     "differentiable",
+    "selective_scan",
     "serves",
     "tanh_field",
     "why_not",

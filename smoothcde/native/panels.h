@@ -44,6 +44,21 @@ INLINE vec spread(float x) { return x - (vec){0}; }
 
 INLINE vec choose(ivec mask, vec yes, vec no) { return (vec)(((ivec)yes & mask) | ((ivec)no & ~mask)); }
 
+/* 2^y for y in [-126, 127], to one rounding; NaN stays NaN. */
+INLINE vec power_of_two(vec y) {
+    const vec magic = spread(12582912.0f); /* 1.5 * 2^23: adding it rounds to an integer */
+    vec shifted = y + magic;
+    vec f = y - (shifted - magic); /* in [-1/2, 1/2] */
+    vec p = f * 1.5403530393381609e-4f + 1.3333558146428443e-3f;
+    p = p * f + 9.6181291076284772e-3f;
+    p = p * f + 5.5504108664821580e-2f;
+    p = p * f + 2.4022650695910071e-1f;
+    p = p * f + 6.9314718055994531e-1f;
+    p = p * f + 1.0f;
+    ivec exponent = (ivec)shifted - (ivec)magic + 127;
+    return p * (vec)(exponent << 23);
+}
+
 /* c = (c +) a b: m rows, two vectors of columns. `a_row` and `a_depth` are strides of a, `b_depth` of b. */
 INLINE void tile(const int m, long depth, const float *restrict a, long a_row, const long a_depth,
                  const float *restrict b, long b_depth, const float *bias, float *restrict c, long c_row,

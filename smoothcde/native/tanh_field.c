@@ -9,20 +9,10 @@ stay in the cache of one core. */
 
 /* tanh(x) = 2 / (1 + exp(-2 x)) - 1, to one rounding of 1; NaN stays NaN. */
 INLINE vec tanh_of(vec x) {
-    const vec far = spread(9.2f), magic = spread(12582912.0f); /* 1.5 * 2^23: adding it rounds to an integer */
+    const vec far = spread(9.2f);
     x = choose(x > far, far, x);
     x = choose(x < -far, -far, x);
-    vec y = x * -2.8853900817779268f; /* -2 log2(e): powers of two from here on */
-    vec shifted = y + magic;
-    vec f = y - (shifted - magic); /* in [-1/2, 1/2] */
-    vec p = f * 1.5403530393381609e-4f + 1.3333558146428443e-3f;
-    p = p * f + 9.6181291076284772e-3f;
-    p = p * f + 5.5504108664821580e-2f;
-    p = p * f + 2.4022650695910071e-1f;
-    p = p * f + 6.9314718055994531e-1f;
-    p = p * f + 1.0f;
-    ivec exponent = (ivec)shifted - (ivec)magic + 127;
-    return 2.0f / (1.0f + p * (vec)(exponent << 23)) - 1.0f;
+    return 2.0f / (1.0f + power_of_two(x * -2.8853900817779268f)) - 1.0f; /* -2 log2(e) */
 }
 
 /* Sizes, as the caller has them; the padded ones are multiples of PANEL. */

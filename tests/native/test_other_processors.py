@@ -13,6 +13,7 @@ from smoothcde.native import library
 library._TUNED = ((f"-march={sys.argv[1]}", "-fopenmp"),)
 from smoothcde.models import TanhField
 from smoothcde.models.attention import ConvEncoder, QueryAttention, _plain_scores, compiled_scores
+from smoothcde.models.selective_scan import selective_scan
 from smoothcde.native import panels
 from smoothcde.solve import Rows
 
@@ -34,6 +35,14 @@ expected = _plain_scores(weights, features.double(), lengths)
 torch.testing.assert_close(found.double(), expected, rtol=0, atol=2e-6)
 (one,), (other,) = (torch.autograd.grad(x.square().sum(), attention.queries) for x in (found, expected))
 torch.testing.assert_close(one, other, rtol=0, atol=1e-5)
+
+shapes = [(3, 70, 21)] * 2 + [(21, 5), (3, 70, 5), (3, 70, 5), (21,)]
+parts = [torch.rand(shape, requires_grad=True) for shape in shapes]
+doubled = [part.detach().double().requires_grad_() for part in parts]
+found, expected = (selective_scan(*p[:2], -p[2], *p[3:]) for p in (parts, doubled))
+torch.testing.assert_close(found.double(), expected, rtol=1e-5, atol=1e-5)
+for one, other in zip(*(torch.autograd.grad(x.sum(), p) for x, p in ((found, parts), (expected, doubled)))):
+    torch.testing.assert_close(one.double(), other, rtol=1e-4, atol=1e-4)
 print(panels.panel_columns("tanh_field.c"))
 """
 
