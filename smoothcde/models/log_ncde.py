@@ -73,7 +73,7 @@ class LogNCDE(CDEModel):
 
     def term(self, path: Path) -> Term:
         """The log-ODE vector field, or a wider field along the path."""
-        if self.form == "path":
+        if self.form == "path" or self.depth == 1:  # without areas there are no brackets
             return ControlTerm(self.field, path)
         assert isinstance(path, LogSignaturePath)  # as `smooth` made it
         return LogODETerm(self.field, path)
