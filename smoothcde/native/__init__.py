@@ -1,6 +1,6 @@
 """The innermost loops in compiled code, for CPUs."""
 
-from smoothcde.native import conv_scores, selective_scan, tanh_field
+from smoothcde.native import chebyshev, conv_scores, selective_scan, tanh_field
 from smoothcde.native.library import serves, why_not, without_compiled_code
 from smoothcde.native.panels import differentiable
 from smoothcde.native.tanh_field import Method, PackedField, StepResult
@@ -9,6 +9,7 @@ __all__ = [
     "Method",
     "PackedField",
     "StepResult",
+    "chebyshev",
     "conv_scores",
     "differentiable",
     "selective_scan",

@@ -129,7 +129,7 @@ HELPER float sum_of(vec v) {
     return total;
 }
 
-static long thread_number(void) {
+HELPER long thread_number(void) {
 #ifdef _OPENMP
     return omp_get_thread_num();
 #else
@@ -137,7 +137,7 @@ static long thread_number(void) {
 #endif
 }
 
-static float *room(long numbers) { return aligned_alloc(64, (numbers * sizeof(float) + 63) / 64 * 64); }
+HELPER float *room(long numbers) { return aligned_alloc(64, (numbers * sizeof(float) + 63) / 64 * 64); }
 
 /* What is kept for a backward pass can be gigabytes: in large pages it takes a third less time to write it. */
 HELPER void in_large_pages(float *begin, long numbers) {

@@ -1,13 +1,14 @@
 """Gaussian process posterior means: smooth paths at a cost linear in the number of observations."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 from jaxtyping import Float, Float64
 from torch import Tensor
 
+from smoothcde import native
 from smoothcde.paths import chebyshev
 from smoothcde.paths.base import LONGEST_STEP, Path, positive_per_view, repeat_views, view_weights
 from smoothcde.paths.gp_panels import NODES, panel_coefficients, panels_over
@@ -250,6 +251,20 @@ class GPPath(Path):
             again = torch.linalg.matrix_power(chebyshev.differentiation(slopes.shape[2]).to(self.device), order - 1)
             slopes = again @ slopes.double() * ((2 / self.panel) ** (order - 1))[:, None, None, None]
         return self._polynomials(t, slopes.to(self.dtype))
+
+    def derivative(self, t: Any, order: int = 1) -> Float[Tensor, "rows *moments channels"]:
+        """See `Path.derivative`. What every step of a solve asks for, slopes on a single panel, is compiled code."""
+        times, single = self._times(t)
+        simple = order == 1 and self.slopes.shape[1] == 1 and not times.requires_grad
+        if not (simple and native.serves(native.chebyshev.SOURCE, self.slopes)):
+            return super().derivative(t, order)
+
+        def plain(coefficients: Tensor) -> Tensor:
+            return Path.derivative(replace(self, slopes=coefficients[:, None]), times)
+
+        moments = native.chebyshev.Moments(times, self.start, self.end, self.panel)
+        slopes = native.chebyshev.polynomials(self.slopes.squeeze(1), moments, plain)
+        return slopes[:, 0] if single else slopes
 
     def slopes_at(self, shares: Float64[Tensor, "views moments"]) -> Float[Tensor, "rows moments channels"]:
         """X' at given shares of each row's own window: one product with features that all rows of a view share."""
