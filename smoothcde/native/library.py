@@ -14,6 +14,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -137,8 +138,8 @@ def _compiled(source: Path, compiler: str, tuned: tuple[str, ...]) -> Path:
         folder = Path(tempfile.mkdtemp(prefix="smoothcde-native-"))
     target = folder / name
     if not target.exists():
-        # Under another name first: processes that start together must not read half a file.
-        draft = folder / f"{name}.{os.getpid()}"
+        # Under another name first: processes and threads that start together must not read half a file.
+        draft = folder / f"{name}.{os.getpid()}.{threading.get_ident()}"
         command = [compiler, *_FLAGS, *tuned, str(source), "-o", str(draft), "-lm"]
         try:
             subprocess.run(command, check=True, capture_output=True, text=True, timeout=120)

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -70,6 +71,16 @@ def test_what_was_compiled_once_is_not_compiled_again(tmp_path, monkeypatch):
     (tmp_path / "small.c").write_text("int three(void) { return 4; }\n")  # other code is compiled anew
     with pytest.raises(TypeError):
         library._load.__wrapped__("small.c")
+
+
+def test_threads_that_need_it_at_the_same_time_all_get_it(tmp_path, monkeypatch):
+    (tmp_path / "small.c").write_text("int six(void) { return 6; }\n")
+    monkeypatch.setattr(library, "__file__", str(tmp_path / "library.py"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    with ThreadPoolExecutor(8) as pool:
+        loaded = list(pool.map(library._load.__wrapped__, ["small.c"] * 8))
+    assert [(found.six(), reason) for found, reason in loaded] == [(6, None)] * 8
+    assert len(list(tmp_path.rglob("*.so*"))) == 1  # nobody had to make do with less
 
 
 def test_a_cache_that_cannot_be_written_to_is_done_without(tmp_path, monkeypatch):
