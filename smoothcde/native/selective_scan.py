@@ -1,18 +1,17 @@
 """The recurrence of selective state spaces in compiled code, as one node of torch's graph."""
 
 import ctypes
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import NamedTuple
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 from torch.nn.functional import pad
 
 from smoothcde.native.library import call, library, pointers, structure
-from smoothcde.native.panels import room, zeros
+from smoothcde.native.panels import differentiable, room, zeros
 
 SOURCE = "selective_scan.c"
 
@@ -20,6 +19,8 @@ _NAMES = ("inputs", "gaps", "rates", "write", "read", "skip")
 _Sizes = structure("_Sizes", ctypes.c_int64, "series", "length", "padded_channels", "states", "threads")
 _Parts = structure("_Parts", ctypes.c_void_p, *_NAMES)
 _Gradients = structure("_Gradients", ctypes.c_void_p, *_NAMES)
+
+Plain = Callable[[Sequence[Tensor]], Tensor]
 
 
 class _Constants(NamedTuple):
@@ -48,11 +49,14 @@ def selective_scan(
     write: Float[Tensor, "n length states"],
     read: Float[Tensor, "n length states"],
     skip: Float[Tensor, " channels"],
+    plain: Plain,
 ) -> Float[Tensor, "n length channels"]:
-    """What the states say: see `smoothcde.models.selective_scan`."""
+    """What the states say: see `smoothcde.models.selective_scan`. `plain` is the same in torch's own operations, for
+    second derivatives.
+    """
     parts = (inputs, gaps, rates, write, read, skip)
     if torch.is_grad_enabled():
-        return _Scan.apply(*parts)  # type: ignore[return-value]
+        return _Scan.apply(plain, *parts)  # type: ignore[return-value]
     return _Packed(parts).forward(kept=None)
 
 
@@ -96,16 +100,17 @@ class _Scan(torch.autograd.Function):
     """Keeps a few states of each series; those between them are made again."""
 
     @staticmethod
-    def forward(ctx, *parts):
+    def forward(ctx, plain: Plain, *parts):
         packed = _Packed(parts)
         kept = packed.room()
         outputs = packed.forward(kept)
-        ctx.packed = packed
-        ctx.save_for_backward(kept)
+        ctx.plain, ctx.packed = plain, packed
+        ctx.save_for_backward(kept, *parts)
         return outputs
 
     @staticmethod
-    @once_differentiable
     def backward(ctx, *gradients):
-        (g,), (kept,) = gradients, ctx.saved_tensors
-        return ctx.packed.backward(g, kept)
+        (g,), (kept, *parts) = gradients, ctx.saved_tensors
+        if torch.is_grad_enabled():  # someone wants second derivatives
+            return None, *differentiable(ctx.plain, parts, ctx.needs_input_grad[1:], g)
+        return None, *ctx.packed.backward(g, kept)

@@ -4,7 +4,7 @@ import pytest
 import torch
 from mambapy.mamba import MambaBlock, MambaConfig
 
-from smoothcde.models.selective_scan import selective_scan
+from smoothcde.models.selective_scan import check_sizes, selective_scan
 
 
 def scan_inputs(n=3, length=7, inner=4, state=2, dtype=torch.float64):
@@ -41,3 +41,26 @@ def test_only_states_are_kept_for_the_backward():
         selective_scan(*parts)
     states = 2 * 50 * 8 * 16
     assert states <= sum(t.numel() for t in kept.values()) < 1.6 * states
+
+
+def test_second_derivatives():
+    assert torch.autograd.gradgradcheck(selective_scan, scan_inputs(n=2, length=3, inner=2))
+
+
+@pytest.mark.parametrize("wrong", [1, 2, 3, 4, 5])
+def test_parts_that_do_not_go_together_are_refused(wrong):
+    parts = scan_inputs()
+    check_sizes(*parts)
+    parts[wrong] = parts[wrong][:1]
+    with pytest.raises(ValueError, match="do not go with the inputs; expected"):
+        check_sizes(*parts)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_a_change_in_place_between_forward_and_backward_is_noticed(dtype):
+    parts = scan_inputs(inner=16, dtype=dtype)
+    inputs = parts[0] * 1
+    said = selective_scan(inputs, *parts[1:])
+    inputs.mul_(100)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        said.sum().backward()

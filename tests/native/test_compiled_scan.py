@@ -49,7 +49,17 @@ def test_what_is_kept_for_the_backward_is_little():
     parts, kept = parts_of(2, 640, 32, 16, torch.float32), []
     with torch.autograd.graph.saved_tensors_hooks(lambda t: kept.append(t.numel()) or t, lambda t: t):
         selective_scan(*parts)
-    assert sum(kept) == 2 * 640 * 32 * 16 // 64
+    assert sum(kept) == 2 * 640 * 32 * 16 // 64 + sum(part.numel() for part in parts)
+
+
+def test_second_derivatives_are_those_of_double_precision():
+    def curvature(parts):
+        first = torch.autograd.grad(selective_scan(*parts).square().sum(), parts, create_graph=True)
+        return torch.autograd.grad(sum(g.square().sum() for g in first) + selective_scan(*parts).sum(), parts)
+
+    shape = (2, 5, 3, 4)
+    for one, other in zip(curvature(parts_of(*shape, torch.float32)), curvature(parts_of(*shape)), strict=True):
+        torch.testing.assert_close(one.double(), other, rtol=1e-4, atol=1e-4 * float(other.abs().max()))
 
 
 def test_a_series_does_not_depend_on_its_neighbours_to_the_last_bit():
