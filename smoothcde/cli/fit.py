@@ -26,7 +26,15 @@ from smoothcde.cli.options import (
     looks_tidy,
     option,
 )
-from smoothcde.cli.remembered import Remembered, answers_of, labels_of, matched, read_labels, read_static
+from smoothcde.cli.remembered import (
+    Remembered,
+    answers_of,
+    labels_of,
+    matched,
+    read_labels,
+    read_static,
+    refuse_odd_cells,
+)
 from smoothcde.cli.telling import AsJson, Teller, choice, telling
 from smoothcde.data.tables import (
     TASKS,
@@ -161,10 +169,11 @@ def fit(
         encoder = None
         if static is not None:
             described = read_static(static, id)
-            encoder, notes = StaticEncoder.fit(described.loc[described[id].isin(ids)], id)
+            encoder, notes = StaticEncoder.fit(described.loc[described[id].isin(ids)], id, named)
             teller.note(*notes)
         remembered = Remembered(layout, tuple(named), encoder)
         series = remembered.series(frame, static, teller, ids)
+        remembered = remembered.with_times_of(frame, series)
         del frame  # the larger half of the memory
         others = None if validation is None else _validation(remembered, validation, labels, static, y, goal, teller)
         estimator = _estimator(
@@ -192,6 +201,7 @@ def fit(
         estimator.predictor_ = remembered.attached(estimator.predictor_)
         if not teller.first:
             return
+        estimator.directory = None  # where this training was kept is no business of later ones
         estimator.save(out)
         # With its checkpoint gone a training folder belongs to a finished model; its metrics stay to be looked at.
         os.replace(training / METRICS, kept)
@@ -224,6 +234,7 @@ def _checked(answers: pd.DataFrame, task: str, named: list[str]) -> Any:
             f"target {named[0]!r} has one class only, {classes[0]}, in all {len(y)} series; give series of another too"
         )
     if len(classes) > max(len(y) / 2, 2):
+        refuse_odd_cells(answers, named[0])
         raise TableError(
             f"target {named[0]!r} has {len(classes)} classes in {len(y)} series, too many to learn; "
             "use --task regression if it is a quantity, or another column"

@@ -34,6 +34,7 @@ from smoothcde.cli.telling import AsJson, Teller, choice, telling
 from smoothcde.data.tables import (
     TableError,
     TableLayout,
+    check_output,
     learned_channels,
     read_header,
     read_table,
@@ -44,7 +45,7 @@ from smoothcde.data.tables import (
 from smoothcde.estimators import CDEForecaster, Forecast
 from smoothcde.evaluation import Backtest
 from smoothcde.models import FORECASTERS
-from smoothcde.series import SeriesSet
+from smoothcde.series import SeriesError, SeriesSet
 from smoothcde.series.duplicates import POLICIES
 from smoothcde.series.frames import column_of
 from smoothcde.series.problems import listed
@@ -118,6 +119,7 @@ def forecast(
     with telling(json) as teller:
         if plot is not None:
             _kind_of(plot)
+        check_output(out, table)
         saved = model_dir is not None and (model_dir / "manifest.json").exists()
         if model_dir is not None and not saved and model_dir.exists() and any(model_dir.iterdir()):
             raise TableError(f"'{model_dir}' is there already and holds no model; choose another --model-dir")
@@ -188,13 +190,20 @@ def _read(
     if not layout.tidy and not layout.channels and (hint := looks_tidy(file, header)):
         raise TableError(hint)
     named = asked or layout.id in header
-    columns = layout.columns([*header, *([] if named else [layout.id])])
-    frame = read_table(file, text=layout.names, columns=[c for c in columns if c in header])
+    frame = read_table(file, text=layout.names, columns=layout.columns(header, without=() if named else [layout.id]))
     if not named:
         frame[layout.id] = pd.Categorical.from_codes(np.zeros(len(frame), dtype=int), categories=pd.Index(["series"]))
     layout, notes = learned_channels(frame, layout)
     teller.note(*notes)
-    return layout.series(frame), layout, named, _Dates.of(column_of(frame, layout.time))
+    try:
+        series = layout.series(frame)
+    except SeriesError as error:
+        if named or "duplicate time stamp" not in str(error):
+            raise
+        raise TableError(
+            f"{error}. Does the table hold several recordings? Then name the column that tells them apart with --id"
+        ) from error
+    return series, layout, named, _Dates.of(column_of(frame, layout.time))
 
 
 @dataclass(frozen=True)

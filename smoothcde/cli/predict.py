@@ -10,7 +10,7 @@ from rich.console import Console
 
 from smoothcde.cli.remembered import Remembered, read_ids
 from smoothcde.cli.telling import AsJson, telling
-from smoothcde.data.tables import write_table
+from smoothcde.data.tables import check_output, write_table
 from smoothcde.estimators import Predictor
 from smoothcde.series import SeriesSet
 from smoothcde.series.problems import listed
@@ -46,6 +46,7 @@ def predict(
     of the series, or at --end, from what was observed until then.
     """
     with telling(json) as teller:
+        check_output(out, table, static, ids)
         predictor = Predictor.load(model)
         remembered = Remembered.of(predictor).with_window(start, end)
         frame = remembered.table(table)

@@ -27,6 +27,8 @@ from smoothcde.series.problems import listed
 
 KEY = "table"
 """Where it stands in the record of a predictor."""
+FAR_LONGER = 20.0
+"""Times the longest window of training, beyond which a window may well be in another unit of time."""
 
 
 @dataclass(frozen=True)
@@ -37,16 +39,21 @@ class Remembered:
         layout: columns, channels, duplicates, window.
         targets: columns that are predicted.
         static: what makes static columns into features; None without.
+        dates: whether times were dates, or seconds since 1970; None if that was not noted.
+        longest: window of a series; None if that was not noted.
     """
 
     layout: TableLayout
     targets: tuple[str, ...]
     static: StaticEncoder | None = None
+    dates: bool | None = None
+    longest: float | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""
         static = self.static and self.static.as_dict()
-        return {"layout": self.layout.as_dict(), "targets": list(self.targets), "static": static}
+        times = {"dates": self.dates, "longest": self.longest}
+        return {"layout": self.layout.as_dict(), "targets": list(self.targets), "static": static, **times}
 
     @classmethod
     def of(cls, predictor: Predictor) -> "Remembered":
@@ -54,7 +61,8 @@ class Remembered:
         entry = predictor.record.get(KEY)
         try:
             static = entry["static"] and StaticEncoder.from_dict(entry["static"])  # type: ignore[index]
-            return cls(TableLayout.from_dict(entry["layout"]), tuple(entry["targets"]), static)  # type: ignore[index]
+            layout, targets = TableLayout.from_dict(entry["layout"]), tuple(entry["targets"])  # type: ignore[index]
+            return cls(layout, targets, static, entry.get("dates"), entry.get("longest"))  # type: ignore[union-attr]
         except (KeyError, TypeError) as error:
             raise TableError(
                 "this model was not trained by `smoothcde fit`, so it does not know how to read a table; "
@@ -65,6 +73,13 @@ class Remembered:
         """The same, looking at another window: numbers or dates, None for what is remembered."""
         chosen = {name: seconds_of(text) for name, text in (("start", start), ("end", end)) if text is not None}
         return replace(self, layout=replace(self.layout, **chosen))
+
+    def with_times_of(self, frame: pd.DataFrame, series: SeriesSet) -> "Remembered":
+        """The same, knowing what kind of times a training table has."""
+        from smoothcde.explain.times import look_like_dates  # loads the plotting library
+
+        dates = _are_dates(frame, self.layout.time) or look_like_dates(series.start, series.end)
+        return replace(self, dates=dates, longest=series.longest_span)
 
     def attached(self, predictor: Predictor) -> Predictor:
         """A predictor that remembers this."""
@@ -92,9 +107,25 @@ class Remembered:
                 raise TableError(f"this model was trained with the static columns {needed}; give --static FILE")
             static, notes = self.static.encode(read_static(static_file, self.layout.id), self.layout.id, names)
             teller.note(*notes)
+        if self.dates is False and _are_dates(frame, self.layout.time):
+            raise TableError(
+                f"column {self.layout.time!r} holds dates, and the model was trained on numbers; write times in the "
+                "unit and from the origin that they had there"
+            )
         series = self.layout.series(frame, names, static)
         self._check_window(series, teller)
+        self._check_span(series, teller)
         return series
+
+    def _check_span(self, series: SeriesSet, teller: Teller) -> None:
+        """Say which series are so much longer than those of training that times may be in another unit."""
+        spans = series.end - series.start
+        if self.longest and len(spans) and spans.max() > FAR_LONGER * self.longest:
+            where = int(np.argmax(spans))
+            teller.note(
+                f"series {series.ids[where]} lasts {spans[where]:g}, and the longest in training lasted "
+                f"{self.longest:g}; are times in the same unit?"
+            )
 
     def _check_window(self, series: SeriesSet, teller: Teller) -> None:
         """Say which series a declared window hides; refuse one that hides them all."""
@@ -112,9 +143,15 @@ class Remembered:
         teller.note(f"{hidden.sum()} of {len(series)} series have no time inside the window: {some}")
 
 
+def _are_dates(frame: pd.DataFrame, time: str) -> bool:
+    """Whether a column of times holds dates, and not numbers or spans of time."""
+    column = column_of(frame, time).infer_objects()
+    return not (pd.api.types.is_numeric_dtype(column) or pd.api.types.is_timedelta64_dtype(column))
+
+
 def _moment(seconds: float) -> str:
     """A time as tables write it, as a date too where it looks like seconds since 1970."""
-    from smoothcde.explain.times import look_like_dates  # the page's own idea of it; not worth loading otherwise
+    from smoothcde.explain.times import look_like_dates  # loads the plotting library
 
     number, only = f"{seconds:.15g}", np.array([seconds])
     return f"{pd.Timestamp(seconds, unit='s').isoformat()} ({number})" if look_like_dates(only, only) else number
@@ -158,6 +195,9 @@ def matched(
     present = list(column_of(frame, id).dropna().unique())
     known = set(targets.dropna().index)
     labelled = [name for name in present if name in known]
+    if not labelled and not known:
+        empty = listed(map(repr, targets.columns))
+        raise TableError(f"target {empty} is empty for every series; fill it in, or name another column")
     if not labelled:
         some = f"series {listed(present, most=3)} in the table; {listed(targets.index, most=3)} in the labels"
         raise TableError(f"no series of the table has a target ({some}); do the ids mean the same?")
@@ -182,9 +222,24 @@ def answers_of(targets: pd.DataFrame, task: str) -> np.ndarray | pd.DataFrame:
         column = column_of(targets, name)
         numbers[name] = pd.Series(pd.to_numeric(column, errors="coerce")).astype(np.float64)
         if (wrong := numbers[name].isna()).any():
+            refuse_odd_cells(targets, str(name))
             example = repr(str(column.loc[wrong].iloc[0]))
             raise TableError(f"target {name!r} holds text such as {example}, no numbers; use --task classification")
     return pd.DataFrame(numbers)
+
+
+def refuse_odd_cells(targets: pd.DataFrame, name: str) -> None:
+    """Name the cell that is no number in a column of numbers, if most of it are."""
+    column = column_of(targets, name)
+    wrong = column.notna() & pd.Series(pd.to_numeric(column, errors="coerce"), index=column.index).isna()
+    if 0 < wrong.sum() < len(column) / 2:
+        odd = column.loc[wrong]
+        cell, series = repr(str(odd.iloc[0])), odd.index.tolist()[0]
+        others = f" and {wrong.sum() - 1} more" if wrong.sum() > 1 else ""
+        raise TableError(
+            f"target {name!r} holds numbers, but for {cell} of series {series}{others}; correct such cells, or empty "
+            "them to leave their series out"
+        )
 
 
 def labels_of(targets: pd.DataFrame, known: Sequence[Any]) -> list[Any]:

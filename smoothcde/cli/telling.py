@@ -28,6 +28,9 @@ _AS_OPTIONS = {
     'pass duplicates="mean", "last" or "first"': "add --duplicates mean, last or first",
     "name the channels with `channels`": "name the channels with --channels",
     "lower learning_rate, or set a smaller clip": "or lower --learning-rate",
+    "load it with CDEForecaster.load": "use it with `smoothcde forecast --model-dir`",
+    "load it with StreamingPredictor.load": "use it from Python, with StreamingPredictor.load",
+    "no forecaster; load it with Predictor.load": "no forecaster; use it with `smoothcde predict`",
 }
 """Remedies that the library words for Python, in the words of the command line."""
 

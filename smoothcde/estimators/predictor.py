@@ -24,7 +24,7 @@ from smoothcde.estimators.scaling import ColumnScaler
 from smoothcde.models import FrozenModel, FrozenOutcome, Outcome, SeriesModel, build_model
 from smoothcde.series import SeriesBatch, SeriesSet
 from smoothcde.solve import StepPlan
-from smoothcde.storage import Contents, read_directory, rebuilding, write_directory
+from smoothcde.storage import Contents, ModelFileError, read_directory, rebuilding, write_directory
 
 Task = Literal["classification", "regression"]
 
@@ -163,6 +163,10 @@ class Predictor:
     @classmethod
     def of_contents(cls, contents: Contents, directory: str | PathLike[str]) -> "Predictor":
         """What `load` makes of a directory's contents; the directory is named in messages."""
+        if "stream" in contents.document:
+            raise ModelFileError(f"'{directory}' holds a stream; load it with StreamingPredictor.load")
+        if contents.document.get("task") == "forecasting":
+            raise ModelFileError(f"'{directory}' holds a forecaster; load it with CDEForecaster.load")
         with rebuilding("a model", directory):
             return cls._of(contents)
 

@@ -106,7 +106,9 @@ def _stamps(column: pd.Series, time: str, problems: Problems) -> np.ndarray:
     dates = pd.to_datetime(column, utc=True, format="ISO8601", errors="coerce")
     wrong = column.notna() & dates.isna()
     if wrong.any():
-        example = repr(column.loc[wrong].iloc[0])
+        # Among numbers, what is none.
+        odd = wrong & pd.Series(pd.to_numeric(column, errors="coerce"), index=column.index).isna()
+        example = repr(column.loc[odd if odd.any() else wrong].iloc[0])
         problems.add(f"column {time!r} holds {example}; write stamps as numbers, dates, or ISO 8601 text")
         return np.full(len(column), np.nan)
     epoch = pd.Timestamp("1970-01-01", tz="UTC")

@@ -161,3 +161,24 @@ def test_scores_do_not_disturb_forecasts_on_standard_output(place):
     assert told.exit_code == 0, told.output
     assert told.stdout.startswith("time,")
     assert "Backtest over" in told.stderr
+
+
+def test_several_recordings_without_a_name_are_suspected(tmp_path):
+    hours = np.tile(np.arange(60.0), 2)
+    table = pd.DataFrame({"station": ["a"] * 60 + ["b"] * 60, "time": hours, "load": np.sin(hours)})
+    table.to_csv(tmp_path / "t.csv", index=False)
+    result = command("forecast", tmp_path / "t.csv", "--epochs", 1, width=400)
+    assert result.exit_code == 1
+    assert (
+        "Does the table hold several recordings? Then name the column that tells them apart with --id" in result.stderr
+    )
+    result = command("forecast", tmp_path / "t.csv", "--time", "hour", width=400)
+    assert "no column 'hour'; the table has 'station', 'time', 'load'\n" in result.stderr
+
+
+def test_a_forecaster_is_told_from_other_models(place, tmp_path):
+    told = command("forecast", place / "load.csv", *SMALL, "--model-dir", tmp_path / "forecaster")
+    assert told.exit_code == 0, told.output
+    result = command("predict", tmp_path / "forecaster", place / "load.csv", width=400)
+    assert result.exit_code == 1
+    assert "holds a forecaster; use it with `smoothcde forecast --model-dir`" in result.stderr

@@ -9,7 +9,7 @@ import pytest
 from cli_tables import command, per_series, waves
 from wrong_inputs import FAILED, FIT, NO_MODEL, WRONG, changed
 
-from smoothcde.estimators import Predictor
+from smoothcde.estimators import CDEClassifier, Predictor
 
 
 @pytest.fixture(scope="module")
@@ -103,3 +103,27 @@ def test_brackets_in_names_are_printed_as_they_are(tmp_path, monkeypatch):
     prepare(tmp_path, {"t.csv": waves()}, monkeypatch)
     result = command("fit", "t.csv", "--target", "[bold]", "--out", "out")
     assert "has no column '[bold]'" in result.stderr
+
+
+def test_what_is_to_be_predicted_is_no_static_feature(tmp_path, monkeypatch):
+    """One file may hold all that is known of each series, the answer included."""
+    known = per_series(waves(), "dose", "outcome")
+    prepare(tmp_path, {"t.csv": waves().drop(columns=["dose", "outcome"]), "s.csv": known}, monkeypatch)
+    given = ("--labels", "s.csv", "--static", "s.csv", "--target", "outcome", "--model", "gru", "--hidden", 4)
+    result = command("fit", "t.csv", *given, "--epochs", 1, "--out", "m")
+    assert result.exit_code == 0, result.output
+    assert "Note: static column 'outcome' is what is to be predicted: left out" in result.stderr
+    known.drop(columns="outcome").to_csv("s.csv", index=False)
+    assert command("predict", "m", "t.csv", "--static", "s.csv").exit_code == 0
+
+
+def test_times_in_what_seems_another_unit_are_noted(tmp_path, monkeypatch, model):
+    frame = changed(time=3600 * waves()["time"])
+    prepare(tmp_path, {"t.csv": frame, "s.csv": per_series(waves(), "dose")}, monkeypatch)
+    result = command("predict", model, "t.csv", "--static", "s.csv", width=400)
+    assert "and the longest in training lasted" in result.stderr
+    assert "; are times in the same unit?" in result.stderr
+
+
+def test_a_trained_model_has_no_training_folder_to_go_on_in(model):
+    assert CDEClassifier.load(model).directory is None

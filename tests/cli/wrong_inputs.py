@@ -21,7 +21,28 @@ LABELS = ("fit", "t.csv", "--labels", "labels.csv", "--epochs", "1", "--out", "o
 TIDY = ("--variable", "variable", "--value", "value")
 TWICE = pd.concat([waves(), waves().iloc[:1].assign(pulse=9.0)])
 
+DOSES = per_series(waves(), "dose")
+PENDING = labels(outcome=[f"{number:g}" if number else "pending" for number in np.arange(24) / 3])
+
 WRONG = {
+    "a cell that is no number": (
+        FAILED,
+        LABELS,
+        PENDING,
+        "target 'outcome' holds numbers, but for 'pending' of series 000; correct such cells, or empty them",
+    ),
+    "the same where numbers are asked for": (
+        FAILED,
+        (*LABELS, "--task", "regression"),
+        PENDING,
+        "target 'outcome' holds numbers, but for 'pending' of series 000; correct such cells, or empty them",
+    ),
+    "a stamp that is no number": (
+        FAILED,
+        FIT,
+        {"t.csv": changed(time=["late", *map(str, waves()["time"][1:])])},
+        "column 'time' holds 'late'; write stamps as numbers",
+    ),
     # What is in the way of reading: exit code, arguments, files, sentence.
     "no such file": (FAILED, FIT, {}, "there is no file 't.csv'; check its name and folder"),
     "empty file": (FAILED, FIT, {"t.csv": ""}, "'t.csv' is empty; give a CSV"),
@@ -288,6 +309,30 @@ WRONG = {
 }
 
 NO_MODEL = {
+    "dates for numbers": (
+        FAILED,
+        ("predict", "MODEL", "t.csv", "--static", "s.csv"),
+        {"t.csv": changed(time=pd.date_range("2024-05-17", periods=len(waves()), freq="h")), "s.csv": DOSES},
+        "column 'time' holds dates, and the model was trained on numbers; write times in the unit",
+    ),
+    "output over input": (
+        FAILED,
+        ("predict", "MODEL", "t.csv", "--static", "s.csv", "--out", "t.csv"),
+        {"t.csv": waves(), "s.csv": DOSES},
+        "'t.csv' is the file that is read; choose another one for what is written",
+    ),
+    "output of another format": (
+        FAILED,
+        ("predict", "MODEL", "t.csv", "--static", "s.csv", "--out", "p.xlsx"),
+        {"t.csv": waves(), "s.csv": DOSES},
+        "'p.xlsx' would be a CSV file, and its name says otherwise; name a .csv or .parquet file",
+    ),
+    "empty truth": (
+        FAILED,
+        ("evaluate", "MODEL", "t.csv", "--static", "s.csv"),
+        {"t.csv": changed(outcome=np.nan), "s.csv": DOSES},
+        "target 'outcome' is empty for every series; fill it in, or name another column",
+    ),
     "nothing there": (FAILED, ("predict", "nowhere", "t.csv"), {}, "the model directory 'nowhere' does not exist"),
     "no model in it": (FAILED, ("evaluate", ".", "t.csv"), {}, "has no file manifest.json, so the model is incomplete"),
     "no static file": (

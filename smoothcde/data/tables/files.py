@@ -18,6 +18,7 @@ NOT_OBSERVED = ("", "NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "NAN", "No
 """What an empty cell of numbers may be written as. Names (ids, variables, classes) are only empty when they are."""
 
 PARQUET = (".parquet", ".pq")
+_TEXT = (".csv", ".tsv", ".txt", ".gz")
 _DECIMAL_COMMA = r"[-+]?(\d+,?\d*|,\d+)([eE][-+]?\d+)?"
 _NO_TEXT = "is not text in UTF-8; save it as CSV in UTF-8, or give a Parquet file"
 _FORMATS = "give a CSV (.csv, .tsv, also .gz) or a Parquet file"
@@ -63,13 +64,25 @@ def read_table(
     return frame
 
 
+def check_output(file: str | Path | None, *inputs: str | Path | None) -> None:
+    """Refuse a file to be written whose name promises another format, or that is one of those read from."""
+    if file is None:
+        return
+    path = Path(file)
+    if path.suffix and path.suffix.lower() not in (*PARQUET, *_TEXT):
+        raise TableError(f"'{path}' would be a CSV file, and its name says otherwise; name a .csv or .parquet file")
+    if path.exists() and any(other is not None and Path(other).exists() and path.samefile(other) for other in inputs):
+        raise TableError(f"'{path}' is the file that is read; choose another one for what is written")
+
+
 def write_table(frame: pd.DataFrame, file: str | Path) -> None:
     """Write a table, as Parquet or CSV by the file's name, whole or not at all."""
     path = Path(file)
     if path.suffix in PARQUET:
         write_whole(path, lambda part: frame.to_parquet(part, index=False))
     else:
-        write_whole(path, lambda part: frame.to_csv(part, index=False, compression=_compression(path)))
+        sep = "\t" if ".tsv" in path.suffixes else ","
+        write_whole(path, lambda part: frame.to_csv(part, sep=sep, index=False, compression=_compression(path)))
 
 
 def write_whole(file: str | Path, write: Callable[[Path], Any]) -> None:

@@ -56,9 +56,10 @@ class TableLayout:
         """Columns that hold names rather than numbers."""
         return (self.id,) if self.variable is None else (self.id, self.variable)
 
-    def columns(self, header: Collection[str]) -> list[str]:
-        """Columns to read; refuses a table that lacks one."""
+    def columns(self, header: Collection[str], without: Collection[str] = ()) -> list[str]:
+        """Columns to read; refuses a table that lacks one, but for those it may be `without`."""
         needed = [self.id, self.time, *([self.variable, self.value] if self.tidy else self.channels)]
+        needed = [name for name in needed if name not in without]
         if absent := [name for name in needed if name not in header]:
             raise TableError(
                 f"no column {listed(map(repr, absent))}; the table has {listed(map(repr, header), most=12)}"

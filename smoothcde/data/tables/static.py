@@ -1,6 +1,6 @@
 """Static features of series: numbers with gaps and categories, made into numbers the same way every time."""
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -42,10 +42,16 @@ class StaticEncoder:
     columns: tuple[_Column, ...]
 
     @classmethod
-    def fit(cls, frame: pd.DataFrame, id: str) -> tuple["StaticEncoder", list[str]]:
-        """Learn from a table with an `id` column; also tells what was left out, as sentences."""
+    def fit(cls, frame: pd.DataFrame, id: str, targets: Collection[str] = ()) -> tuple["StaticEncoder", list[str]]:
+        """Learn from a table with an `id` column; also tells what was left out, as sentences.
+
+        Columns that are `targets` are: one file may hold all that is known of each series, the answer included.
+        """
         columns, notes = [], []
         for name in (str(c) for c in frame.columns if c != id):
+            if name in targets:
+                notes.append(f"static column {name!r} is what is to be predicted: left out")
+                continue
             column = column_of(frame, name)
             numbers, kinds = _numbers(column), int(column.nunique())
             if not kinds:
