@@ -201,8 +201,6 @@ class Predictor:
     def _of(cls, contents: Contents) -> "Predictor":
         document, tensors = contents.document, contents.tensors
         task = document["task"]
-        if task == "forecasting":
-            raise ValueError("it holds a forecaster: CDEForecaster.load reads it")
         if task not in ("classification", "regression"):
             raise ValueError(f"there is no task {task!r}")
         architecture = dict(document["architecture"])

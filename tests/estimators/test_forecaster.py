@@ -182,7 +182,7 @@ def test_saved_and_loaded_is_identical(fitted, tmp_path):
     np.testing.assert_array_equal(again.predict(waves()).bands, fitted.predict(waves()).bands)
     assert again.backtest(waves()).table.equals(fitted.backtest(waves()).table)
     assert again.get_params()["context"] == 8
-    with pytest.raises(ModelFileError, match=r"it holds a forecaster: CDEForecaster\.load reads it"):
+    with pytest.raises(ModelFileError, match=r"holds a forecaster; load it with CDEForecaster\.load"):
         Predictor.load(tmp_path / "model")
 
 
