@@ -47,7 +47,7 @@ from smoothcde.evaluation import Backtest
 from smoothcde.models import FORECASTERS
 from smoothcde.series import SeriesError, SeriesSet
 from smoothcde.series.duplicates import POLICIES
-from smoothcde.series.frames import column_of
+from smoothcde.series.frames import column_of, holds_dates
 from smoothcde.series.problems import listed
 
 _FORECAST = "The forecast"
@@ -219,7 +219,7 @@ class _Dates:
     @classmethod
     def of(cls, column: pd.Series) -> "_Dates | None":
         """None if times are numbers, or spans of time."""
-        if pd.api.types.is_numeric_dtype(column) or pd.api.types.is_timedelta64_dtype(column):
+        if not holds_dates(column):
             return None
         if pd.api.types.is_datetime64_any_dtype(column):
             zoned = getattr(column.dt, "tz", None) is not None

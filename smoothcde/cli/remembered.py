@@ -22,7 +22,7 @@ from smoothcde.data.tables import (
 )
 from smoothcde.estimators import Predictor
 from smoothcde.series import SeriesSet
-from smoothcde.series.frames import column_of
+from smoothcde.series.frames import column_of, holds_dates, no_numbers
 from smoothcde.series.problems import listed
 
 KEY = "table"
@@ -78,7 +78,7 @@ class Remembered:
         """The same, knowing what kind of times a training table has."""
         from smoothcde.explain.times import look_like_dates  # loads the plotting library
 
-        dates = _are_dates(frame, self.layout.time) or look_like_dates(series.start, series.end)
+        dates = holds_dates(column_of(frame, self.layout.time)) or look_like_dates(series.start, series.end)
         return replace(self, dates=dates, longest=series.longest_span)
 
     def attached(self, predictor: Predictor) -> Predictor:
@@ -107,7 +107,7 @@ class Remembered:
                 raise TableError(f"this model was trained with the static columns {needed}; give --static FILE")
             static, notes = self.static.encode(read_static(static_file, self.layout.id), self.layout.id, names)
             teller.note(*notes)
-        if self.dates is False and _are_dates(frame, self.layout.time):
+        if self.dates is False and holds_dates(column_of(frame, self.layout.time)):
             raise TableError(
                 f"column {self.layout.time!r} holds dates, and the model was trained on numbers; write times in the "
                 "unit and from the origin that they had there"
@@ -141,12 +141,6 @@ class Remembered:
             )
         some = listed([series.ids[i] for i in np.flatnonzero(hidden)], most=3)
         teller.note(f"{hidden.sum()} of {len(series)} series have no time inside the window: {some}")
-
-
-def _are_dates(frame: pd.DataFrame, time: str) -> bool:
-    """Whether a column of times holds dates, and not numbers or spans of time."""
-    column = column_of(frame, time).infer_objects()
-    return not (pd.api.types.is_numeric_dtype(column) or pd.api.types.is_timedelta64_dtype(column))
 
 
 def _moment(seconds: float) -> str:
@@ -195,7 +189,7 @@ def matched(
     present = list(column_of(frame, id).dropna().unique())
     known = set(targets.dropna().index)
     labelled = [name for name in present if name in known]
-    if not labelled and not known:
+    if not known:
         empty = listed(map(repr, targets.columns))
         raise TableError(f"target {empty} is empty for every series; fill it in, or name another column")
     if not labelled:
@@ -231,11 +225,10 @@ def answers_of(targets: pd.DataFrame, task: str) -> np.ndarray | pd.DataFrame:
 def refuse_odd_cells(targets: pd.DataFrame, name: str) -> None:
     """Name the cell that is no number in a column of numbers, if most of it are."""
     column = column_of(targets, name)
-    wrong = column.notna() & pd.Series(pd.to_numeric(column, errors="coerce"), index=column.index).isna()
-    if 0 < wrong.sum() < len(column) / 2:
-        odd = column.loc[wrong]
+    odd = column.loc[no_numbers(column)]
+    if 0 < len(odd) < len(column) / 2:
         cell, series = repr(str(odd.iloc[0])), odd.index.tolist()[0]
-        others = f" and {wrong.sum() - 1} more" if wrong.sum() > 1 else ""
+        others = f" and {len(odd) - 1} more" if len(odd) > 1 else ""
         raise TableError(
             f"target {name!r} holds numbers, but for {cell} of series {series}{others}; correct such cells, or empty "
             "them to leave their series out"

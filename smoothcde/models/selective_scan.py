@@ -32,7 +32,7 @@ def selective_scan(
         inputs, gaps, rates, write, read = (part.to(dtype) for part in (inputs, gaps, rates, write, read))
         compiled = native.selective_scan
         if native.serves(compiled.SOURCE, inputs, rates, write, read, skip) and compiled.fits(rates.shape[1]):
-            return compiled.selective_scan(inputs, gaps, rates, write, read, skip, _with_skip)
+            return compiled.selective_scan((inputs, gaps, rates, write, read, skip), _with_skip)
         return _Scan.apply(gaps * inputs, gaps, rates, write, read, torch.is_grad_enabled()) + skip * inputs
 
 

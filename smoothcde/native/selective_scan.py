@@ -15,10 +15,8 @@ from smoothcde.native.panels import differentiable, room, zeros
 
 SOURCE = "selective_scan.c"
 
-_NAMES = ("inputs", "gaps", "rates", "write", "read", "skip")
 _Sizes = structure("_Sizes", ctypes.c_int64, "series", "length", "padded_channels", "states", "threads")
-_Parts = structure("_Parts", ctypes.c_void_p, *_NAMES)
-_Gradients = structure("_Gradients", ctypes.c_void_p, *_NAMES)
+_Parts = structure("_Parts", ctypes.c_void_p, "inputs", "gaps", "rates", "write", "read", "skip")
 
 Plain = Callable[[Sequence[Tensor]], Tensor]
 
@@ -42,19 +40,10 @@ def fits(states: int) -> bool:
     return states <= _constants().most_states
 
 
-def selective_scan(
-    inputs: Float[Tensor, "n length channels"],
-    gaps: Float[Tensor, "n length channels"],
-    rates: Float[Tensor, "channels states"],
-    write: Float[Tensor, "n length states"],
-    read: Float[Tensor, "n length states"],
-    skip: Float[Tensor, " channels"],
-    plain: Plain,
-) -> Float[Tensor, "n length channels"]:
-    """What the states say: see `smoothcde.models.selective_scan`. `plain` is the same in torch's own operations, for
-    second derivatives.
+def selective_scan(parts: Sequence[Tensor], plain: Plain) -> Float[Tensor, "n length channels"]:
+    """What the states say of inputs and gaps `[n, length, channels]`, rates `[channels, states]`, write and read
+    `[n, length, states]`, and skip `[channels]`. `plain` is the same in torch's own operations, for second derivatives.
     """
-    parts = (inputs, gaps, rates, write, read, skip)
     if torch.is_grad_enabled():
         return _Scan.apply(plain, *parts)  # type: ignore[return-value]
     return _Packed(parts).forward(kept=None)
@@ -89,7 +78,7 @@ class _Packed:
         """Gradients of the parts."""
         shared = [zeros(self.sizes.threads, *part.shape) for part in (self.parts[2], self.parts[5])]
         inputs, gaps, write, read = (torch.empty_like(self.parts[place]) for place in (0, 1, 3, 4))
-        found = _Gradients(*pointers((inputs, gaps, shared[0], write, read, shared[1])))
+        found = _Parts(*pointers((inputs, gaps, shared[0], write, read, shared[1])))
         parts = _Parts(*pointers(self.parts))
         call(SOURCE, "selective_scan_backward", self.sizes, parts, kept, self._wide(g), found)
         rates, skip = (share.sum(dim=0)[..., : self.channels] for share in shared)

@@ -95,6 +95,17 @@ def _series_codes(column: pd.Series, id: str, ids, problems: Problems) -> tuple[
     return codes, names
 
 
+def holds_dates(column: pd.Series) -> bool:
+    """Whether a column of stamps is of dates, and not of numbers or spans of time."""
+    column = column.infer_objects()
+    return not (pd.api.types.is_numeric_dtype(column) or pd.api.types.is_timedelta64_dtype(column))
+
+
+def no_numbers(column: pd.Series) -> pd.Series:
+    """Where a column holds something, and it is no number."""
+    return column.notna() & pd.Series(pd.to_numeric(column, errors="coerce"), index=column.index).isna()
+
+
 def _stamps(column: pd.Series, time: str, problems: Problems) -> np.ndarray:
     """Stamps as float64; dates and ISO 8601 text become seconds since 1970."""
     column = column.infer_objects()
@@ -106,8 +117,7 @@ def _stamps(column: pd.Series, time: str, problems: Problems) -> np.ndarray:
     dates = pd.to_datetime(column, utc=True, format="ISO8601", errors="coerce")
     wrong = column.notna() & dates.isna()
     if wrong.any():
-        # Among numbers, what is none.
-        odd = wrong & pd.Series(pd.to_numeric(column, errors="coerce"), index=column.index).isna()
+        odd = wrong & no_numbers(column)  # among numbers, what is none
         example = repr(column.loc[odd if odd.any() else wrong].iloc[0])
         problems.add(f"column {time!r} holds {example}; write stamps as numbers, dates, or ISO 8601 text")
         return np.full(len(column), np.nan)
