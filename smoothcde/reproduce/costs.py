@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from smoothcde.reproduce.results import Results
-from smoothcde.reproduce.settings import setting_of
+from smoothcde.reproduce.settings import as_done, setting_of
 from smoothcde.reproduce.store import Store
 from smoothcde.reproduce.trial import Trial
 
@@ -96,9 +96,10 @@ def within(trials: Sequence[Trial], budget: float | None, store: Store) -> Budge
 
     A trial is estimated by its other seeds where one has been run, else by `hours_of`.
     """
-    results = Results(store.found(trials))
+    distinct = list(dict.fromkeys(map(as_done, trials)))
+    results = Results(store.found(distinct))
     chosen, left, spent = [], [], 0.0
-    for trial in dict.fromkeys(trials):
+    for trial in distinct:
         if trial in results:
             continue
         seconds = results.mean(trial, "train_seconds")

@@ -13,6 +13,7 @@ from typing import Any
 import torch
 
 from smoothcde.reproduce.measures import MEASURES
+from smoothcde.reproduce.settings import as_done
 from smoothcde.reproduce.store import Store, versions
 from smoothcde.reproduce.trial import Trial
 
@@ -107,7 +108,7 @@ def run_trials(
     """
     if engine not in ENGINES:
         raise ValueError(f"there is no engine {engine!r}; use any of: {', '.join(map(repr, ENGINES))}")
-    missing = [trial for trial in dict.fromkeys(trials) if store.find(trial) is None]
+    missing = [trial for trial in dict.fromkeys(map(as_done, trials)) if store.find(trial) is None]
     failures = []
     for ended in ENGINES[engine](missing, Path(work).absolute(), workers, threads):
         if ended.result is None:

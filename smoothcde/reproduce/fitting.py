@@ -8,7 +8,7 @@ import torch
 from smoothcde.models import SeriesModel
 from smoothcde.models.cde import CDEModel
 from smoothcde.reproduce.protocol import Task
-from smoothcde.reproduce.settings import Setting, reference_of, setting_of
+from smoothcde.reproduce.settings import Setting, as_done, reference_of, setting_of
 from smoothcde.reproduce.trial import Trial
 from smoothcde.training import CrossEntropy, TrainingRecord, train
 from smoothcde.training.checkpoint import FILE as CHECKPOINT
@@ -39,7 +39,7 @@ def fit_trial(trial: Trial, work: Path) -> Fitted:
     setting = setting_of(trial)
     task = Task.of(trial.data, setting, trial.seed)
     model = untrained(trial, task)
-    folder = Path(work) / trial.measured("training").name
+    folder = Path(work) / as_done(trial.measured("training")).name
     resumed = (folder / CHECKPOINT).exists()
     record = train(
         model,

@@ -12,7 +12,7 @@ import torch
 
 from smoothcde.experiments.forecasting import Plan
 from smoothcde.reproduce.forecast import forecast_document
-from smoothcde.reproduce.settings import Setting, setting_of
+from smoothcde.reproduce.settings import Setting, as_done, setting_of
 from smoothcde.reproduce.trial import Trial
 from smoothcde.storage import replace_file
 
@@ -33,7 +33,7 @@ class Store:
 
     def file_of(self, trial: Trial) -> Path:
         """Where its result is, or would be."""
-        return self.folder / f"{trial.name}.json"
+        return self.folder / f"{as_done(trial).name}.json"
 
     def find(self, trial: Trial) -> dict[str, Any] | None:
         """The result of a trial, None if there is none of its present setting."""

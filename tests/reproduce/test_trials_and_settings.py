@@ -11,11 +11,12 @@ from small_trials import small
 from smoothcde.models import parameter_count
 from smoothcde.reproduce import measures
 from smoothcde.reproduce.catalogue import EXPERIMENTS, experiment_of
+from smoothcde.reproduce.costs import within
 from smoothcde.reproduce.fitting import micro_batch_of
 from smoothcde.reproduce.protocol import Task
 from smoothcde.reproduce.published import MAIN, SIZES
-from smoothcde.reproduce.settings import PAPER_DATA, reference_of, setting_of
-from smoothcde.reproduce.store import setting_document
+from smoothcde.reproduce.settings import PAPER_DATA, as_done, reference_of, setting_of
+from smoothcde.reproduce.store import Store, setting_document
 from smoothcde.reproduce.trial import Trial
 
 SHAPES = {"CharacterTrajectories": (3, 20, 119), "SpokenArabicDigits": (13, 10, 65), "UWaveGestureLibrary": (3, 8, 315)}
@@ -32,6 +33,18 @@ def test_names_are_paths_that_every_system_takes():
 
 def test_the_order_of_changes_does_not_matter():
     assert Trial.of("a", "b", drop=0.3, solver="bosh3") == Trial.of("a", "b", solver="bosh3", drop=0.3)
+
+
+def test_a_change_that_changes_nothing_makes_no_other_trial(tmp_path):
+    usual = Trial.of("UWaveGestureLibrary", "cubic", seed=1)
+    named = usual.but(solver="dopri5", tolerance=1e-4)
+    assert as_done(named) == as_done(usual) == usual
+    assert as_done(named.but(drop=0.3)) == usual.but(drop=0.3)
+    store = Store(tmp_path)
+    store.add(usual, {"accuracy": 0.5}, {})
+    assert store.find(named) == {"accuracy": 0.5}
+    assert not within([usual, named], None, store).chosen
+    assert within([usual.but(drop=0.3), named.but(drop=0.3)], None, store).chosen == [usual.but(drop=0.3)]
 
 
 @pytest.mark.parametrize("trial", sorted(ALL, key=lambda trial: trial.name)[::7], ids=lambda trial: trial.name)
