@@ -7,6 +7,8 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from smoothcde.cli.telling import choice
+
 SMALL_DATA = ("JapaneseVowels", "BasicMotions")
 """They come with aeon and need no download."""
 
@@ -67,10 +69,9 @@ def footprint(
 
     console = Console()
     shapes, names = data or list(PAPER_DATA), model or list(MODELS)
-    for kind, asked, known in (("shapes of", shapes, PAPER_DATA), ("model", names, MODELS)):
+    for kind, asked, known in (("data set", shapes, PAPER_DATA), ("model", names, MODELS)):
         for name in asked:
-            if name not in known:
-                raise typer.BadParameter(f"there is no {kind} {name!r}; use any of: {', '.join(map(repr, known))}")
+            choice(kind, name, known)
     lines = []
     for shape, name in product(shapes, names):
         with console.status(f"{shape}: {name}"):

@@ -12,6 +12,7 @@ import torch
 import typer
 from rich.console import Console
 
+from smoothcde.checks import check_known
 from smoothcde.data.tables import write_whole
 from smoothcde.native import tanh_field, why_not
 from smoothcde.series import SeriesError
@@ -119,8 +120,10 @@ def save_text(file: Any, text: str) -> None:
 
 def choice(option: str, asked: str, known: Any) -> str:
     """An option's value, refused with all that are known if it is none of them."""
-    if asked not in known:
-        raise typer.BadParameter(f"there is no {option} {asked!r}; use any of: {', '.join(map(repr, known))}")
+    try:
+        check_known(option, asked, known)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from None
     return asked
 
 

@@ -17,6 +17,7 @@ import requests
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
 
+from smoothcde.checks import check_known
 from smoothcde.data.known import KNOWN, KnownData, Remote, data_folder
 
 _SECONDS = 30
@@ -44,8 +45,7 @@ def fetch(name: str, progress: bool = True) -> Path:
         name: as `smoothcde datasets` lists it.
         progress: whether a bar is shown on standard error.
     """
-    if name not in KNOWN:
-        raise ValueError(f"there is no data set {name!r}; use any of: {', '.join(map(repr, KNOWN))}")
+    check_known("data set", name, KNOWN)
     data = KNOWN[name]
     place, folder = data.own_place, data.folder
     needed = [remote for remote in data.remotes if remote.file and not (place / remote.file).exists()]

@@ -2,6 +2,7 @@
 
 import pandas as pd
 
+from smoothcde.checks import check_known
 from smoothcde.data.known import KNOWN
 from smoothcde.series import SeriesSet
 from smoothcde.series.frames import column_of
@@ -16,8 +17,7 @@ def load_ett(name: str = "ETTm1") -> SeriesSet:
 
     Looked for as `ETT/<name>.csv` below the data folder.
     """
-    if name not in NAMES:
-        raise ValueError(f"there is no recording {name!r}; use any of: {', '.join(map(repr, NAMES))}")
+    check_known("recording", name, NAMES)
     file = KNOWN[name].located() / f"{name}.csv"
     frame = pd.read_csv(file)
     if absent := [column for column in ("date", *CHANNELS) if column not in frame.columns]:

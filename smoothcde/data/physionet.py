@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from smoothcde.checks import check_choice, check_known
 from smoothcde.data.known import CHALLENGE, KNOWN
 from smoothcde.series.frames import column_of
 
@@ -46,8 +47,7 @@ class PhysioNetSet:
 
     def merged(self, duplicates: str) -> "PhysioNetSet":
         """The same with one value per stay, time and variable: the "mean", "last" or "first"; "keep" keeps all."""
-        if duplicates not in MERGES:
-            raise ValueError(f"duplicates is {duplicates!r}; use any of: {', '.join(map(repr, MERGES))}")
+        check_choice("duplicates", duplicates, MERGES)
         if duplicates == "keep":
             return self
         keys = ["id", "time", "variable"]
@@ -79,8 +79,7 @@ def read_physionet2012(name: str, folder: str | Path | None = None) -> PhysioNet
         name: of the set.
         folder: where `set-a.tar.gz` and `Outcomes-a.txt` lie; by default `PhysioNet2012` below the data folder.
     """
-    if name not in SETS:
-        raise ValueError(f"there is no set {name!r}; use any of: {', '.join(map(repr, SETS))}")
+    check_known("set", name, SETS)
     files = f"set-{name}.tar.gz", f"Outcomes-{name}.txt"
     known = KNOWN["physionet2012"]
     archive, outcomes = ((known.located(*files) if folder is None else Path(folder)) / file for file in files)

@@ -9,6 +9,7 @@ from typing import Literal
 
 import numpy as np
 
+from smoothcde.checks import check_choice, check_known
 from smoothcde.data.known import KNOWN
 from smoothcde.data.mfcc import MFCC, kept_features, read_clip
 from smoothcde.series import SeriesSet
@@ -47,10 +48,8 @@ def load_speech_commands(
         features: other settings of the coefficients.
         cache: folder to keep features in; one in the user's cache folder by default.
     """
-    if split not in ("train", "validation", "test", "all"):
-        raise ValueError(f"split is {split!r}; use any of: 'train', 'validation', 'test', 'all'")
-    if version not in SETS:
-        raise ValueError(f"there is no version {version!r}; use any of: {', '.join(map(repr, SETS))}")
+    check_choice("split", split, ("train", "validation", "test", "all"))
+    check_known("version", version, SETS)
     folder = KNOWN[SETS[version]].located()
     if absent := [word for word in words if not (folder / word).is_dir()]:
         known = sorted(place.name for place in folder.iterdir() if place.is_dir() and not place.name.startswith("_"))

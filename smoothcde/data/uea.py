@@ -5,6 +5,7 @@ from typing import Literal
 
 import numpy as np
 
+from smoothcde.checks import check_choice
 from smoothcde.data.known import KNOWN, archived
 from smoothcde.series import SeriesSet
 
@@ -21,8 +22,7 @@ def load_uea(name: str, split: Split = "train") -> tuple[SeriesSet, np.ndarray]:
         name: of the data set, such as "JapaneseVowels".
         split: the archive's "train" or "test" part, or "all", train first.
     """
-    if split not in ("train", "test", "all"):
-        raise ValueError(f"split is {split!r}; use any of: 'train', 'test', 'all'")
+    check_choice("split", split, ("train", "test", "all"))
     files = [f"{name}_{part.upper()}.ts" for part in ("train", "test") if split in (part, "all")]
     folder = (KNOWN.get(name) or archived(name)).located(*files)
     parts = [_read(folder / file) for file in files]

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from smoothcde.checks import check_choice
 from smoothcde.models import MODELS
 from smoothcde.series import SeriesSet
 from smoothcde.training import Recipe
@@ -51,8 +52,7 @@ def architecture_of(
         plain: the paper's model: 128 units and nothing that the series might call for.
         forecasting: whether the series are histories whose future is asked for.
     """
-    if name not in MODELS:
-        raise ValueError(f"model is {name!r}; use any of: {', '.join(map(repr, MODELS))}")
+    check_choice("model", name, MODELS)
     several = name.startswith("mv")
     settings: dict[str, Any] = {"bandwidths": VIEWS if several else VIEWS[1:2]}
     settings |= {"hidden": PAPER_HIDDEN} if plain else _suited_to(series, name, forecasting)
@@ -104,7 +104,12 @@ def _let_widths_follow(settings: dict[str, Any], name: str) -> None:
         settings.setdefault("width", settings["hidden"])
 
 
-def _several(bandwidths: float | Sequence[float]) -> Sequence[float]:
+def _several(bandwidths: Any) -> Sequence[float]:
+    if isinstance(bandwidths, str):
+        raise ValueError(
+            f"bandwidths is {bandwidths!r}; give fractions of the longest series such as (0.1, 0.4), "
+            "or let smoothcde.silverman, homogeneous or geometric make them"
+        )
     return bandwidths if isinstance(bandwidths, Sequence | np.ndarray) else (bandwidths,)
 
 

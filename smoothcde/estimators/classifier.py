@@ -12,6 +12,7 @@ from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, column_or_1d
 
+from smoothcde.checks import check_choice
 from smoothcde.estimators.base import (
     CDEEstimator,
     check_pairs,
@@ -153,12 +154,8 @@ class CDEClassifier(ClassifierMixin, CDEEstimator):
             validation: `(X, y)` or `(X, y, sample_weight)` to validate on, instead of a split of the training series.
         """
         require_targets(self, y)
-        if self.calibration not in (None, "temperature"):
-            raise ValueError(f"calibration is {self.calibration!r}; use any of: None, 'temperature'")
-        if self.validation_metric not in ("auto", "accuracy", "auroc", "loss"):
-            raise ValueError(
-                f"validation_metric is {self.validation_metric!r}; use any of: 'auto', 'accuracy', 'auroc', 'loss'"
-            )
+        check_choice("calibration", self.calibration, (None, "temperature"))
+        check_choice("validation_metric", self.validation_metric, ("auto", "accuracy", "auroc", "loss"))
         series = series_of(self, X, static, times, fitting=True)
         classes, targets = np.unique(_labels(y), return_inverse=True)
         check_pairs(series, targets)
@@ -244,6 +241,8 @@ class CDEClassifier(ClassifierMixin, CDEEstimator):
 
 def _labels(y: Any) -> np.ndarray:
     """Labels as a flat array, checked."""
+    if absent := sum(label is None for label in np.asarray(y, dtype=object).flat):
+        raise ValueError(f"y holds no label for {absent} of the series (None); leave these series out, or label them")
     checked = check_array(y, ensure_2d=False, dtype=None, input_name="y", ensure_min_samples=0)  # type: ignore[arg-type]
     labels = column_or_1d(checked, warn=True)
     check_classification_targets(labels)

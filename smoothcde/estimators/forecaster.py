@@ -12,6 +12,7 @@ import torch
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from smoothcde.checks import check_above_zero, check_choice, check_whole
 from smoothcde.data import ChannelScaler
 from smoothcde.estimators.architecture import architecture_of
 from smoothcde.estimators.forecast import Forecast
@@ -252,14 +253,12 @@ class CDEForecaster(RecipeParameters):
 
     def _check_parameters(self) -> None:
         for name, least in (("context", 2), ("horizon", 1), ("stride", 1)):
-            if getattr(self, name) < least:
-                raise ValueError(f"{name} is {getattr(self, name)}; give a whole number of at least {least}")
-        if self.model not in FORECASTERS:
-            raise ValueError(f"model is {self.model!r}; use any of: {', '.join(map(repr, FORECASTERS))}")
-        if self.step is not None and not self.step > 0:
-            raise ValueError(f"step is {self.step}; give the time between forecast steps, above 0")
-        if any(not period > 0 for period in self.periods):
-            raise ValueError(f"periods are {tuple(self.periods)}; give lengths of time above 0")
+            check_whole(name, getattr(self, name), least)
+        check_choice("model", self.model, FORECASTERS)
+        if self.step is not None:
+            check_above_zero("step", self.step, "give the time between forecast steps, above 0")
+        if not isinstance(self.periods, Sequence | np.ndarray) or any(not period > 0 for period in self.periods):
+            raise ValueError(f"periods are {self.periods!r}; give lengths of time above 0, such as (24.0,)")
         if not 0 <= self.validation_fraction < 1:
             raise ValueError(f"validation_fraction is {self.validation_fraction}; give a share from 0 to below 1")
         if self.quantiles is not None:

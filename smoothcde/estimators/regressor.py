@@ -177,7 +177,12 @@ class CDERegressor(RegressorMixin, CDEEstimator):
 
 
 def _numbers(y: Any) -> np.ndarray:
-    return check_array(y, ensure_2d=False, dtype="float64", input_name="y", ensure_min_samples=0)
+    try:
+        return check_array(y, ensure_2d=False, dtype="float64", input_name="y", ensure_min_samples=0)
+    except ValueError as error:
+        if "could not convert string" not in str(error):
+            raise
+        raise ValueError(f"y must hold numbers ({error}); for text as classes use CDEClassifier") from error
 
 
 def _names(y: Any) -> tuple[str, ...]:

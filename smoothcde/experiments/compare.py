@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from rich.table import Table
 
+from smoothcde.checks import check_known
 from smoothcde.data import ChannelScaler, load_uea
 from smoothcde.experiments.ledger import Ledger
 from smoothcde.experiments.lineup import Lineup
@@ -137,9 +138,7 @@ def compare(
 def check_names(names: Sequence[str]) -> None:
     """Refuse what is neither a model nor a rival, before hours are spent on the others."""
     for name in names:
-        if name not in MODELS and name not in RIVALS:
-            allowed = ", ".join(map(repr, (*MODELS, *RIVALS)))
-            raise ValueError(f"there is no model {name!r}; use any of: {allowed}")
+        check_known("model", name, (*MODELS, *RIVALS))
 
 
 def _of_model(name: str, task: _Task, plan: Plan) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 from rich.table import Table
 
+from smoothcde.checks import check_known
 from smoothcde.experiments.lineup import Lineup
 from smoothcde.models import parameter_count
 
@@ -61,8 +62,7 @@ class Footprint:
 
 def footprint(data: str, name: str, batch_size: int = 64, memory: bool = True) -> Footprint:
     """Match a model to mvc-gp on a data set of the paper; measure a training step on random walks of its shape."""
-    if data not in PAPER_DATA:
-        raise ValueError(f"there are no shapes for {data!r}; use any of: {', '.join(map(repr, PAPER_DATA))}")
+    check_known("data set", data, PAPER_DATA)
     lineup = PAPER_DATA[data].lineup()
     hidden = lineup.hidden_of(name)
     parameters = parameter_count(lineup.build(name, hidden))

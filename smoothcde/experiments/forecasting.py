@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from smoothcde.checks import check_known
 from smoothcde.estimators import CDEForecaster
 from smoothcde.experiments.lineup import REFERENCE, WITHOUT_WIDTH
 from smoothcde.models import build_forecaster, matching_hidden, parameter_count
@@ -125,8 +126,7 @@ class Task:
 
 def dropped(times: np.ndarray, reading: str, share: float, seed: int) -> np.ndarray:
     """True at stamps that are dropped: "stamps" by chance, or "days" as a whole."""
-    if reading not in READINGS:
-        raise ValueError(f"there is no reading {reading!r}; use any of: {', '.join(map(repr, READINGS))}")
+    check_known("reading", reading, READINGS)
     generator = np.random.default_rng([seed, READINGS.index(reading)])
     if reading == "stamps":
         return generator.random(len(times)) < share

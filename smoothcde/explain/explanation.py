@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 from matplotlib.figure import Figure
 
+from smoothcde.checks import check_known
 from smoothcde.explain.answer import SeriesExplanation
 from smoothcde.explain.page import render_page
 from smoothcde.explain.times import moment_text
@@ -90,8 +91,7 @@ class Explanation:
         return {entry.id: self._figure(entry, chosen) for entry in self.series}
 
     def _channel(self, name: str) -> int:
-        if name not in self.channel_names:
-            raise ValueError(f"there is no channel {name!r}; use any of: {', '.join(map(repr, self.channel_names))}")
+        check_known("channel", name, self.channel_names)
         return self.channel_names.index(name)
 
     def _figure(self, entry: SeriesExplanation, channels: list[int]) -> Figure:

@@ -8,6 +8,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from smoothcde.checks import check_choice
 from smoothcde.native import conv_scores, serves
 from smoothcde.paths import fill_forward, fill_linear
 from smoothcde.series import SeriesBatch
@@ -17,8 +18,7 @@ EncoderInputs = Literal["values", "values+mask+gap"]
 
 def context_width(channels: int, inputs: EncoderInputs) -> int:
     """Features per stamp that an encoder sees."""
-    if inputs not in ("values", "values+mask+gap"):
-        raise ValueError(f"encoder_inputs is {inputs!r}; use any of: 'values', 'values+mask+gap'")
+    check_choice("encoder_inputs", inputs, ("values", "values+mask+gap"))
     return channels if inputs == "values" else 2 * channels + 1
 
 

@@ -1,8 +1,11 @@
 """Models by name."""
 
-from collections.abc import Callable, Sequence
-from typing import Any
+import inspect
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
 
+from smoothcde.checks import check_known, check_whole, choices
 from smoothcde.models.base import SeriesModel
 from smoothcde.models.gru import GRUModel
 from smoothcde.models.gru_d import GRUDModel
@@ -14,34 +17,59 @@ from smoothcde.models.ode_rnn import ODERNN
 from smoothcde.solve import SolverOptions
 
 _SOLVER_SETTINGS = tuple(SolverOptions.__dataclass_fields__)
+_GIVEN = ("channels", "outputs", "time_scale", "bandwidth", "bandwidths", "options", "views", "path_channels")
+"""Arguments that `build_model` or the class itself gives."""
+_SIZES = ("hidden", "width", "encoder_width", "rank", "layers", "state", "expand")
 
 
-def _single(path: str) -> Callable[..., SeriesModel]:
-    def build(bandwidths: Sequence[float], **settings: Any) -> NeuralCDE:
-        if path in ("kernel", "gp"):
+@dataclass(frozen=True)
+class Builder:
+    """A model class with what its name in `MODELS` stands for.
+
+    Attributes:
+        model: the class.
+        fixed: arguments that the name decides.
+        bandwidths: how many it takes: "one", "several", or "none" for models that smooth nothing.
+    """
+
+    model: type[SeriesModel]
+    fixed: Mapping[str, Any]
+    bandwidths: Literal["none", "one", "several"] = "none"
+
+    def __call__(self, bandwidths: Sequence[float], **settings: Any) -> SeriesModel:
+        """The model; `bandwidths` and `noise` are left out where it has no use for them."""
+        if self.bandwidths == "several":
+            settings["bandwidths"] = bandwidths
+        elif self.bandwidths == "one":
             if len(bandwidths) != 1:
-                raise ValueError(f"model {path!r} has one path; give one bandwidth, not {len(bandwidths)}")
+                raise ValueError(
+                    f"model {self.fixed['path']!r} has one path; give one bandwidth, not {len(bandwidths)}"
+                )
             settings["bandwidth"] = bandwidths[0]
-        return NeuralCDE(path=path, **settings)
+        elif "noise" not in self.settings():
+            settings.pop("noise", None)
+        return self.model(**self.fixed, **settings)
 
-    return build
-
-
-def _multi(smoother: str, encoder: str) -> Callable[..., SeriesModel]:
-    def build(**settings: Any) -> MultiViewCDE:
-        return MultiViewCDE(smoother=smoother, encoder=encoder, **settings)  # type: ignore[arg-type]
-
-    return build
-
-
-def _without_smoothing(model: type[SeriesModel], **fixed: Any) -> Callable[..., SeriesModel]:
-    def build(bandwidths: Sequence[float], noise: float = 0.01, **settings: Any) -> SeriesModel:
-        return model(**fixed, **settings)
-
-    return build
+    def settings(self) -> list[str]:
+        """Names of what else it takes: the keyword arguments of the class and of those it passes the rest to."""
+        names: list[str] = []
+        for cls in self.model.__mro__:
+            own = inspect.signature(cls.__init__).parameters.values() if "__init__" in vars(cls) else ()
+            names += [each.name for each in own if each.kind is each.KEYWORD_ONLY]
+            if own and not any(each.kind is each.VAR_KEYWORD for each in own):
+                break
+        return [name for name in dict.fromkeys(names) if name not in (*self.fixed, *_GIVEN)]
 
 
-MODELS: dict[str, Callable[..., SeriesModel]] = {
+def _single(path: str) -> Builder:
+    return Builder(NeuralCDE, {"path": path}, "one" if path in ("kernel", "gp") else "none")
+
+
+def _multi(smoother: str, encoder: str) -> Builder:
+    return Builder(MultiViewCDE, {"smoother": smoother, "encoder": encoder}, "several")
+
+
+MODELS: dict[str, Builder] = {
     "linear": _single("linear"),
     "rectilinear": _single("rectilinear"),
     "hermite": _single("hermite"),
@@ -53,12 +81,12 @@ MODELS: dict[str, Callable[..., SeriesModel]] = {
     "mv-gp": _multi("gp", "identity"),
     "mvc-kernel": _multi("kernel", "conv"),
     "mvc-gp": _multi("gp", "conv"),
-    "log-ncde": _without_smoothing(LogNCDE, form="log-ode"),
-    "neural-rde": _without_smoothing(LogNCDE, form="path"),
-    "ode-rnn": _without_smoothing(ODERNN),
-    "gru-d": _without_smoothing(GRUDModel),
-    "gru": _without_smoothing(GRUModel),
-    "mamba": _without_smoothing(MambaModel),
+    "log-ncde": Builder(LogNCDE, {"form": "log-ode"}),
+    "neural-rde": Builder(LogNCDE, {"form": "path"}),
+    "ode-rnn": Builder(ODERNN, {}),
+    "gru-d": Builder(GRUDModel, {}),
+    "gru": Builder(GRUModel, {}),
+    "mamba": Builder(MambaModel, {}),
 }
 
 
@@ -87,10 +115,19 @@ def build_model(
             options (`solver`, `rtol`, `atol`, `step_control`, `knots`, `gradient`, `max_steps`), which models without
             an equation to solve ignore.
     """
-    if name not in MODELS:
-        raise ValueError(f"there is no model {name!r}; use any of: {', '.join(map(repr, MODELS))}")
+    check_known("model", name, MODELS)
     options = {key: settings.pop(key) for key in _SOLVER_SETTINGS if key in settings}
-    return MODELS[name](
+    builder = MODELS[name]
+    known = {*builder.settings(), "noise"}
+    if unknown := sorted(settings.keys() - known):
+        raise ValueError(
+            f"model {name!r} has no setting {unknown[0]!r}; it has {choices(sorted(known))}, and those of the solver: "
+            f"{choices(_SOLVER_SETTINGS)}"
+        )
+    for size, value in {"channels": channels, "outputs": outputs, **settings}.items():
+        if size in ("channels", "outputs") or (size in _SIZES and value is not None):
+            check_whole(size, value, 1)
+    return builder(
         channels=channels,
         outputs=outputs,
         time_scale=time_scale,

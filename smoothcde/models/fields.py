@@ -9,6 +9,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from smoothcde.checks import check_choice
 from smoothcde.models.tanh_product import affine, plain_product, tanh_product
 from smoothcde.native import PackedField, serves, tanh_field
 from smoothcde.solve import Field, Rows
@@ -39,8 +40,7 @@ class TanhField(nn.Module):
 
     def __init__(self, views: int, hidden: int, channels: int, width: int = 128, activation: Activation = "tanh"):
         super().__init__()
-        if activation not in ACTIVATIONS:
-            raise ValueError(f"activation is {activation!r}; use any of: {', '.join(map(repr, ACTIVATIONS))}")
+        check_choice("activation", activation, ACTIVATIONS)
         self.hidden, self.channels, self.activation = hidden, channels, activation
         self.inner = ViewLinear(views, hidden, width)
         self.outer = ViewLinear(views, width, channels * hidden)

@@ -9,6 +9,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from smoothcde.checks import check_known
 from smoothcde.models.base import Outcome, SeriesModel
 from smoothcde.models.build import MODELS, build_model
 from smoothcde.models.linear_forecaster import LinearForecaster
@@ -144,8 +145,7 @@ def build_forecaster(
         periods: likewise; the two baselines know nothing of time.
         settings: further ones, for `build_model`.
     """
-    if name not in FORECASTERS:
-        raise ValueError(f"there is no forecaster {name!r}; use any of: {', '.join(map(repr, FORECASTERS))}")
+    check_known("forecaster", name, FORECASTERS)
     if levels < 1 or levels % 2 == 0:
         raise ValueError(f"there are {levels} levels; give an odd number, with the median in the middle")
     sizes: dict[str, Any] = {"channels": channels, "time_scale": time_scale}

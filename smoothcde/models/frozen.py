@@ -6,6 +6,7 @@ from typing import Any, Literal, cast
 import numpy as np
 import torch
 
+from smoothcde.checks import check_choice
 from smoothcde.models.base import Outcome, SeriesModel, full_precision
 from smoothcde.models.cde import CDEModel
 from smoothcde.series import SeriesBatch
@@ -136,6 +137,5 @@ class FrozenModel(SeriesModel):
 
     @staticmethod
     def _check_fallback(fallback: str) -> str:
-        if fallback not in ("adaptive", "none"):
-            raise ValueError(f"fallback is {fallback!r}; use any of: 'adaptive', 'none'")
+        check_choice("fallback", fallback, ("adaptive", "none"))
         return fallback

@@ -5,6 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from smoothcde.checks import check_choice
 from smoothcde.models.base import full_precision
 from smoothcde.models.cde import CDEModel
 from smoothcde.paths import LogSignaturePath, Path
@@ -42,8 +43,7 @@ class LogNCDE(CDEModel):
         time_channel: bool = False,
         **settings: Any,
     ):
-        if form not in ("log-ode", "path"):
-            raise ValueError(f"form is {form!r}; use any of: 'log-ode', 'path'")
+        check_choice("form", form, ("log-ode", "path"))
         if form == "log-ode" and settings.get("rank") is not None:
             raise ValueError(
                 "the log-ODE method needs the full matrix of its field; leave `rank` out, or use neural-rde"

@@ -6,6 +6,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from smoothcde.checks import check_choice
 from smoothcde.models.fields import ACTIVATIONS, Activation, ViewLinear
 from smoothcde.solve import Rows
 
@@ -37,8 +38,7 @@ class LowRankField(nn.Module):
         super().__init__()
         if rank < 1:
             raise ValueError(f"rank is {rank}; give at least 1, 8 say, or None for a full matrix")
-        if activation not in ACTIVATIONS:
-            raise ValueError(f"activation is {activation!r}; use any of: {', '.join(map(repr, ACTIVATIONS))}")
+        check_choice("activation", activation, ACTIVATIONS)
         self.hidden, self.channels, self.rank, self.activation = hidden, channels, rank, activation
         self.scale = 1 / math.sqrt(rank * max(1.0, channels / MANY))
         self.inner = ViewLinear(views, hidden, width)

@@ -6,6 +6,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
+from smoothcde.checks import check_above_zero, check_choice
 from smoothcde.models.attention import (
     ConvEncoder,
     EncoderInputs,
@@ -84,10 +85,8 @@ class MultiViewCDE(CDEModel):
             ("smoother", smoother, ("gp", "kernel")),
             ("encoder", encoder, ("conv", "identity")),
         ):
-            if value not in allowed:
-                raise ValueError(f"{name} is {value!r}; use any of: {', '.join(map(repr, allowed))}")
-        if not noise > 0:
-            raise ValueError(f"noise is {noise}; it must be positive, 0.01 is the usual choice")
+            check_choice(name, value, allowed)
+        check_above_zero("noise", noise, "it must be positive, 0.01 is the usual choice")
         path_channels = channels * (1 + count_channels)
         super().__init__(
             views=len(bandwidths), channels=channels, path_channels=path_channels, outputs=outputs, **settings

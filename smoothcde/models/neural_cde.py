@@ -5,6 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from smoothcde.checks import check_above_zero, check_choice
 from smoothcde.models.bandwidths import Bandwidths
 from smoothcde.models.base import full_precision
 from smoothcde.models.cde import CDEModel, kinks_of_kernel
@@ -69,10 +70,8 @@ class NeuralCDE(CDEModel):
         count_scale: float = 0.1,
         **settings: Any,
     ):
-        if path not in PATHS:
-            raise ValueError(f"path is {path!r}; use any of: {', '.join(map(repr, PATHS))}")
-        if not noise > 0:
-            raise ValueError(f"noise is {noise}; it must be positive, 0.01 is the usual choice")
+        check_choice("path", path, PATHS)
+        check_above_zero("noise", noise, "it must be positive, 0.01 is the usual choice")
         path_channels = channels * (1 + count_channels) + (path == "rectilinear")
         if path == "rectilinear":
             settings["time_channel"] = False  # it always brings its own

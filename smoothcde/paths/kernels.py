@@ -6,6 +6,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from smoothcde.checks import check_choice
+
 
 @dataclass(frozen=True)
 class Kernel:
@@ -37,6 +39,5 @@ KERNELS = {
 
 def kernel_named(name: str) -> Kernel:
     """The kernel of that name, or an error that lists them."""
-    if name not in KERNELS:
-        raise ValueError(f"kernel is {name!r}; use any of: {', '.join(map(repr, KERNELS))}")
+    check_choice("kernel", name, KERNELS)
     return KERNELS[name]

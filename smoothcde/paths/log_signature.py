@@ -6,6 +6,7 @@ import torch
 from jaxtyping import Float64
 from torch import Tensor
 
+from smoothcde.checks import check_choice
 from smoothcde.paths.linear import LinearPath
 from smoothcde.paths.piecewise import PiecewisePath, inner_knots
 from smoothcde.series import SeriesBatch
@@ -67,8 +68,7 @@ class LogSignaturePath(PiecewisePath):
 
 def check_windows(depth: int, step: float) -> None:
     """Refuse a depth that is not offered and a window without length."""
-    if depth not in (1, 2):
-        raise ValueError(f"depth is {depth}; use any of: 1, 2")
+    check_choice("depth", depth, (1, 2))
     if not step > 0:
         raise ValueError(f"step is {step}; a window's length must be positive")
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from smoothcde.checks import check_known
 from smoothcde.reproduce.experiment import Experiment
 from smoothcde.reproduce.experiments import (
     archive,
@@ -51,6 +52,5 @@ EXPERIMENTS: Mapping[str, Experiment] = {
 
 def experiment_of(name: str) -> Experiment:
     """An experiment by name."""
-    if name not in EXPERIMENTS:
-        raise ValueError(f"there is no experiment {name!r}; use any of: {', '.join(map(repr, EXPERIMENTS))}")
+    check_known("experiment", name, EXPERIMENTS)
     return EXPERIMENTS[name]

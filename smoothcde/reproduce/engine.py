@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 
+from smoothcde.checks import check_known
 from smoothcde.reproduce.measures import MEASURES
 from smoothcde.reproduce.settings import as_done
 from smoothcde.reproduce.store import Store, versions
@@ -106,8 +107,7 @@ def run_trials(
         threads: of each.
         on_end: told how each trial ended.
     """
-    if engine not in ENGINES:
-        raise ValueError(f"there is no engine {engine!r}; use any of: {', '.join(map(repr, ENGINES))}")
+    check_known("engine", engine, ENGINES)
     missing = [trial for trial in dict.fromkeys(map(as_done, trials)) if store.find(trial) is None]
     failures = []
     for ended in ENGINES[engine](missing, Path(work).absolute(), workers, threads):

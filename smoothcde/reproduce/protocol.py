@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from smoothcde.checks import check_choice
 from smoothcde.data import (
     ChannelScaler,
     drop_stamps,
@@ -77,15 +78,14 @@ def load_series(data: str) -> tuple[SeriesSet, np.ndarray]:
 
 def _parts(data: str, setting: Setting, seed: int, targets: np.ndarray) -> list[np.ndarray]:
     """Indices of training, validation and test series."""
+    check_choice("split", setting.split, ("random", "archive"))
     if setting.split == "random":
         parts = list(split_three(len(targets), seed=seed))
-    elif setting.split == "archive":
+    else:
         known = len(load_uea(data, "train")[1])
         order = np.random.default_rng(seed).permutation(known)
         held = round(0.2 * known)
         parts = [np.sort(order[held:]), np.sort(order[:held]), np.arange(known, len(targets))]
-    else:
-        raise ValueError(f"split is {setting.split!r}; use any of: 'random', 'archive'")
     if setting.series is None:
         return parts
     share = setting.series / len(targets)

@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from types import MappingProxyType
 from typing import Any
 
+from smoothcde.checks import check_known
 from smoothcde.models import SeriesModel, build_model, matching_hidden, parameter_count
 from smoothcde.reproduce.trial import Trial
 from smoothcde.training import Recipe
@@ -249,6 +250,5 @@ def as_done(trial: Trial) -> Trial:
 
 
 def _known(data: str) -> tuple[Setting, Mapping[str, Mapping[str, Any]]]:
-    if data not in _PAPER:
-        raise ValueError(f"there is no setting for {data!r}; use any of: {', '.join(map(repr, _PAPER))}")
+    check_known("setting for", data, _PAPER)
     return _PAPER[data]

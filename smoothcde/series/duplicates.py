@@ -4,14 +4,15 @@ from typing import Literal
 
 import numpy as np
 
+from smoothcde.checks import check_choice
+
 Duplicates = Literal["error", "mean", "last", "first"]
 POLICIES = ("error", "mean", "last", "first")
 
 
 def check_policy(duplicates: str) -> None:
     """Refuse a rule that does not exist, by name."""
-    if duplicates not in POLICIES:
-        raise ValueError(f"duplicates is {duplicates!r}; use any of: {', '.join(map(repr, POLICIES))}")
+    check_choice("duplicates", duplicates, POLICIES)
 
 
 def merge(values: np.ndarray, first: np.ndarray, policy: str) -> np.ndarray:

@@ -8,6 +8,7 @@ from typing import Any, Literal
 import numpy as np
 import torch
 
+from smoothcde.checks import check_choice
 from smoothcde.series.arrays import flatten_arrays, in_seconds
 from smoothcde.series.batch import SeriesBatch
 from smoothcde.series.duplicates import Duplicates
@@ -216,8 +217,7 @@ class SeriesSet:
             device: where the tensors go.
             dtype: of values and static features; times stay float64.
         """
-        if padding not in ("own", "last"):
-            raise ValueError(f"padding is {padding!r}; use any of: 'own', 'last'")
+        check_choice("padding", padding, ("own", "last"))
         series = self if indices is None else self[indices]
         if padding == "last":
             longest = int(self._inside_window()[1].max(initial=0))

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
+from smoothcde.checks import check_choice
 from smoothcde.paths import Path
 from smoothcde.solve.tableaus import TABLEAUS
 
@@ -59,8 +60,7 @@ def predict_cost(path: Path, tolerance: float, solver: str = "dopri5") -> np.nda
     Right in rank and about right in size for fields as models begin with; training makes a field steeper, and all rows
     dearer alike. Kinks are not smooth: a path that has some costs at least a step for each piece, on top.
     """
-    if solver not in CALIBRATIONS:
-        raise ValueError(f"solver is {solver!r}; use any of: {', '.join(map(repr, CALIBRATIONS))}")
+    check_choice("solver", solver, CALIBRATIONS)
     if not tolerance > 0:
         raise ValueError(f"tolerance is {tolerance}; it must be positive, 1e-3 is a usual choice")
     tableau, (always, rate) = TABLEAUS[solver], CALIBRATIONS[solver]

@@ -1,9 +1,9 @@
 """How to integrate: one frozen set of choices, checked when it is made."""
 
-import math
 from dataclasses import dataclass
 from typing import Literal
 
+from smoothcde.checks import check_above_zero, check_choice, check_whole
 from smoothcde.solve.tableaus import TABLEAUS
 
 StepControl = Literal["row", "sample", "joint"]
@@ -46,11 +46,9 @@ class SolverOptions:
 
     def __post_init__(self):
         for name, allowed in _CHOICES.items():
-            if getattr(self, name) not in allowed:
-                raise ValueError(f"{name} is {getattr(self, name)!r}; use any of: {', '.join(map(repr, allowed))}")
+            check_choice(name, getattr(self, name), allowed)
         for name in ("rtol", "atol"):
-            value = getattr(self, name)
-            if not (value > 0 and math.isfinite(value)):
-                raise ValueError(f"{name} is {value}; a tolerance must be positive and finite, 1e-3 is a common choice")
-        if self.max_steps < 1:
-            raise ValueError(f"max_steps is {self.max_steps}; allow at least one step")
+            check_above_zero(
+                name, getattr(self, name), "a tolerance must be positive and finite, 1e-3 is a common choice"
+            )
+        check_whole("max_steps", self.max_steps, 1)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from smoothcde.checks import check_choice
 from smoothcde.estimators.predictor import BATCH_SIZE
 from smoothcde.models import MultiViewCDE
 from smoothcde.series import SeriesSet
@@ -75,8 +76,7 @@ class StreamingPredictor:
             raise ValueError("series are not unique, or none; give the number of series or a name of its own to each")
         check_policy(duplicates)
         for name, value, allowed in (("late", late, ("insert", "error")), ("method", method, _METHODS)):
-            if value not in allowed:
-                raise ValueError(f"{name} is {value!r}; use any of: {', '.join(map(repr, allowed))}")
+            check_choice(name, value, allowed)
         # Frozen steps are followed as they are offline, on paths fitted anew.
         incremental = has_incremental_form(self.model.model) and self.model.plan is None
         if method == "incremental" and self.model.plan is not None:

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
+from smoothcde.checks import check_known
+
 _RATES = (1e-3, 5e-3, 1e-2)
 _TOLERANCES = (1e-2, 1e-3)
 _WINDOWS = {"learning_rate": (5e-3, 1e-2), "stamps_per_window": (3, 5, 10, 20, 30), "depth": (1, 2)}
@@ -49,8 +51,7 @@ def grid_points(name: str, longest: int | None = None) -> Iterator[GridPoint]:
         longest: stamps of the longest series, for grids of windows: the paper counts a window's length in stamps, a
             model takes it as a fraction of the time scale.
     """
-    if name not in GRIDS:
-        raise ValueError(f"there is no grid {name!r}; use any of: {', '.join(map(repr, GRIDS))}")
+    check_known("grid", name, GRIDS)
     grid = GRIDS[name]
     if "stamps_per_window" in grid and (longest is None or longest < 2):
         raise ValueError(f"longest is {longest}; the grid {name!r} needs the number of stamps of the longest series")

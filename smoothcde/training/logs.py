@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
+from smoothcde.checks import check_known
 from smoothcde.storage import replace_file
 
 METRICS = "metrics.csv"
@@ -99,8 +100,7 @@ LOGGERS: dict[str, Any] = {"tensorboard": TensorBoardLog, "mlflow": MLflowLog}
 def check_loggers(names: Sequence[str], directory: Path | None) -> None:
     """Refuse unknown names, and logs that have no place to go."""
     for name in names:
-        if name not in LOGGERS:
-            raise ValueError(f"there is no logger {name!r}; use any of: {', '.join(map(repr, LOGGERS))}")
+        check_known("logger", name, LOGGERS)
         if directory is None:
             raise ValueError(f"the logger {name!r} needs a directory; give one")
 

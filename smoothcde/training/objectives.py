@@ -8,6 +8,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from smoothcde.checks import check_choice
+
 
 @runtime_checkable
 class Objective(Protocol):
@@ -44,8 +46,7 @@ class CrossEntropy:
     """
 
     def __init__(self, metric: str = "accuracy"):
-        if metric not in ("accuracy", "auroc"):
-            raise ValueError(f"metric is {metric!r}; use any of: 'accuracy', 'auroc'")
+        check_choice("metric", metric, ("accuracy", "auroc"))
         self.metric = metric
 
     def targets(self, targets: np.ndarray) -> Tensor:

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
+from smoothcde.checks import check_above_zero, check_choice, check_known, check_whole
+
 OPTIMIZERS = ("adam", "adamw")
 SCHEDULES = ("constant", "one-cycle", "cosine")
 PRECISIONS = ("32-true", "bf16-mixed", "64-true")
@@ -61,10 +63,8 @@ class Recipe:
 
     def __post_init__(self):
         for name, least in (("epochs", 1), ("batch_size", 1), ("seed", 0)):
-            if getattr(self, name) != int(getattr(self, name)) or getattr(self, name) < least:
-                raise ValueError(f"{name} is {getattr(self, name)}; give a whole number of at least {least}")
-        if not (math.isfinite(self.learning_rate) and self.learning_rate > 0):
-            raise ValueError(f"learning_rate is {self.learning_rate}; give a number above 0, 1e-3 say")
+            check_whole(name, getattr(self, name), least)
+        check_above_zero("learning_rate", self.learning_rate, "give a number above 0, 1e-3 say")
         if not (math.isfinite(self.weight_decay) and self.weight_decay >= 0):
             raise ValueError(f"weight_decay is {self.weight_decay}; give 0 or a small number above")
         if self.clip is not None and not self.clip > 0:
@@ -79,9 +79,7 @@ class Recipe:
             raise ValueError(f"dropout is {self.dropout}; give the share of stamps to hide, from 0 to below 1")
         named = {"optimizer": OPTIMIZERS, "schedule": SCHEDULES, "precision": PRECISIONS, "select": SELECTIONS}
         for name, allowed in named.items():
-            if getattr(self, name) not in allowed:
-                choices = ", ".join(map(repr, allowed))
-                raise ValueError(f"{name} is {getattr(self, name)!r}; use any of: {choices}")
+            check_choice(name, getattr(self, name), allowed)
         object.__setattr__(self, "model", dict(self.model))
 
     def learning_rate_at(self, step: int, steps: int) -> float:
@@ -162,6 +160,5 @@ def recipe_of(name: str, **changes: Any) -> Recipe:
     recipe_of("paper-uwave", seed=2)
     ```
     """
-    if name not in RECIPES:
-        raise ValueError(f"there is no recipe {name!r}; use any of: {', '.join(map(repr, RECIPES))}")
+    check_known("recipe", name, RECIPES)
     return replace(RECIPES[name], **changes)

@@ -303,6 +303,10 @@ def test_wrong_data_are_told():
     values, slope = slopes(12)
     with pytest.raises(ValueError, match="12 series and 11 targets"):
         quick_classifier().fit(values, slope[:-1])
+    with pytest.raises(ValueError, match=r"no label for 1 of the series \(None\); leave these series out"):
+        quick_classifier().fit(values, [None, *["a", "b"] * 5, "a"])
+    with pytest.raises(ValueError, match="bandwidths is 'silverman'; give fractions of the longest series"):
+        quick_classifier().set_params(bandwidths="silverman").fit(values, slope)
     with pytest.raises(ValueError, match="one class only"):
         quick_classifier().fit(values, np.zeros(12, dtype=int))
     with pytest.raises(ValueError, match=r"sample_weight has shape \(3,\)"):

@@ -235,6 +235,8 @@ class TestWrongUse:
             ({"quantiles": (0.1, 0.9)}, r"quantiles are \(0.1, 0.9\); give levels between 0 and 1 in rising order"),
             ({"quantiles": (0.9, 0.5, 0.1)}, "in rising order, as many below 0.5 as above"),
             ({"context": 1}, "context is 1; give a whole number of at least 2"),
+            ({"context": 24.5}, "context is 24.5; give a whole number of at least 2"),
+            ({"periods": 24.0}, "periods are 24.0; give lengths of time above 0"),
             ({"horizon": 0}, "horizon is 0; give a whole number of at least 1"),
             ({"step": -1.0}, "step is -1.0; give the time between forecast steps, above 0"),
             ({"model": "arima"}, "model is 'arima'; use any of: 'linear'"),

@@ -30,7 +30,7 @@ def test_a_failure_in_the_process_is_told(monkeypatch):
 
 
 def test_unknown_data_are_answered_with_all_names():
-    with pytest.raises(ValueError, match="there are no shapes for 'Vowels'; use any of: 'CharacterTrajectories', "):
+    with pytest.raises(ValueError, match="there is no data set 'Vowels'; use any of: 'CharacterTrajectories', "):
         footprint("Vowels", "gru")
 
 

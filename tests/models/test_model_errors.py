@@ -64,6 +64,21 @@ def test_several_bandwidths_for_a_single_path(name, bandwidths):
         small_model(name, bandwidths=bandwidths)
 
 
+@pytest.mark.parametrize("name", MODELS)
+def test_a_setting_that_the_model_has_not(name):
+    with refuses(f"model {name!r} has no setting 'hiden'; it has ") as refused:
+        small_model(name, hiden=8)
+    assert "'hidden'" in str(refused.value)
+    assert "'rtol'" in str(refused.value)
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("hidden", [0, -3, 8.0, "8"])
+def test_a_size_that_is_no_whole_number(name, hidden):
+    with refuses(f"hidden is {hidden!r}; give a whole number of at least 1"):
+        small_model(name, hidden=hidden)
+
+
 @pytest.mark.parametrize("name", [name for name in MODELS if name not in SMOOTHING])
 def test_models_without_smoothing_ignore_bandwidths_and_noise(name):
     batch = series_of(SHORT).batch(dtype=torch.float64)
