@@ -52,7 +52,7 @@ from smoothcde.data.tables import (
 from smoothcde.estimators import CDEClassifier, CDERegressor
 from smoothcde.models import MODELS
 from smoothcde.series.duplicates import POLICIES
-from smoothcde.series.problems import listed
+from smoothcde.series.problems import counted, listed
 from smoothcde.storage import refuse_strangers
 from smoothcde.training import RECIPES
 from smoothcde.training.checkpoint import FILE as CHECKPOINT
@@ -192,7 +192,7 @@ def fit(
             calibrate=calibrate,
         )
         seen = series.cropped().lengths
-        said = f"{len(series)} series, {series.channels} channels, {seen.min()} to {seen.max()} times"
+        said = f"{len(series)} series, {counted(series.channels, 'channel')}, {seen.min()} to {seen.max()} times"
         teller.say(f"{goal} of {listed(named)}: {said}")
         if (training / CHECKPOINT).exists():
             teller.say(f"going on with the training in '{training}'")

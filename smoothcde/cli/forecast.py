@@ -48,7 +48,7 @@ from smoothcde.models import FORECASTERS
 from smoothcde.series import SeriesError, SeriesSet
 from smoothcde.series.duplicates import POLICIES
 from smoothcde.series.frames import column_of, holds_dates
-from smoothcde.series.problems import listed
+from smoothcde.series.problems import counted, listed
 
 _FORECAST = "The forecast"
 HELD_BACK = 0.2
@@ -165,7 +165,7 @@ def forecast(
                 device=device,
                 verbose=int(not json),
             )
-            told = f"{len(series)} series, {series.channels} channels, {series.lengths.sum()} times"
+            told = f"{len(series)} series, {counted(series.channels, 'channel')}, {series.lengths.sum()} times"
             teller.say(f"{forecaster.model}, {forecaster.context} steps seen, {forecaster.horizon} forecast: {told}")
             teller.note_on_speed()
             forecaster.fit(_before_the_last_fifth(series) if backtest else series)
@@ -320,7 +320,7 @@ def _report(answers: pd.DataFrame, judged: Backtest | None, out: Path | None, te
         if out is None:
             answers.to_csv(sys.stdout, index=False, lineterminator=os.linesep)
         else:
-            console.print(f"{len(answers)} rows written to '{out}'", soft_wrap=True)
+            console.print(f"{counted(len(answers), 'row')} written to '{out}'", soft_wrap=True)
 
     teller.result(document, show)
 

@@ -1,5 +1,6 @@
 """Options that several commands have in common: how a table is read, how a model is trained."""
 
+import csv
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -16,7 +17,7 @@ def option(panel: str, help: str, *names: str, **settings: Any) -> Any:
 Time = Annotated[str, option(TABLE, "Column of times: numbers or ISO 8601 dates.", metavar="COLUMN")]
 Channels = Annotated[
     str | None,
-    option(TABLE, "Columns (or variables) to use, with commas between. All if not given.", metavar="COLUMNS"),
+    option(TABLE, "Columns (or variables) to use, commas between. All if not given.", metavar="COLUMNS"),
 ]
 Variable = Annotated[str | None, option(TABLE, "Tidy table: column that names the variable.", metavar="COLUMN")]
 Value = Annotated[str | None, option(TABLE, "Tidy table: column that holds its value.", metavar="COLUMN")]
@@ -27,8 +28,9 @@ Device = Annotated[str, option(MODEL, "auto, cpu, cuda, cuda:1, ...", metavar="N
 
 
 def listed_channels(text: str | None) -> tuple[str, ...]:
-    """What --channels names; nothing where it was not given."""
-    return tuple(name.strip() for name in text.split(",") if name.strip()) if text else ()
+    """What --channels names, a name with a comma in quotes; nothing where it was not given."""
+    names = next(csv.reader([text], skipinitialspace=True)) if text else []
+    return tuple(name.strip() for name in names if name.strip())
 
 
 def looks_tidy(file: Path, header: list[str]) -> str:

@@ -9,6 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from smoothcde.cli.telling import choice, save_text, telling
+from smoothcde.series.problems import counted
 
 if TYPE_CHECKING:
     from smoothcde.reproduce.blocks import Block, Cell
@@ -53,8 +54,8 @@ def reproduce(
         plan = within(trials, hours, store)
         done = len(trials) - len(plan.chosen) - len(plan.left)
         teller.say(
-            f"{name}: {len(plan.chosen)} trials to run, about {plan.hours:.1f} processor hours; {done} have a result"
-            + (f", {len(plan.left)} do not fit into the budget" if plan.left else "")
+            f"{name}: {counted(len(plan.chosen), 'trial')} to run, about {plan.hours:.1f} processor hours; "
+            f"{done} have a result" + (f", {len(plan.left)} do not fit into the budget" if plan.left else "")
         )
 
         def tell(ended: Ended) -> None:
@@ -65,7 +66,9 @@ def reproduce(
             _print(block, console)
         if failures:
             places = ", ".join(ended.trial.name for ended in failures)
-            raise ValueError(f"{len(failures)} trials failed, the others are kept: {places}\n{failures[0].details}")
+            raise ValueError(
+                f"{counted(len(failures), 'trial')} failed, the others are kept: {places}\n{failures[0].details}"
+            )
 
 
 def report(

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from smoothcde.series import SeriesSet
+from smoothcde.series.problems import counted
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,4 +41,6 @@ class ChannelScaler:
 
     def _check(self, series: SeriesSet) -> None:
         if series.channels != len(self.mean):
-            raise ValueError(f"the scaler knows {len(self.mean)} channels; the series have {series.channels}")
+            raise ValueError(
+                f"the scaler knows {counted(len(self.mean), 'channel')}; the series have {series.channels}"
+            )

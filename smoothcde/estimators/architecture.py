@@ -1,6 +1,6 @@
 """Which model to build: the user's choices, the recipe's, and what the training series call for."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -104,7 +104,7 @@ def _let_widths_follow(settings: dict[str, Any], name: str) -> None:
         settings.setdefault("width", settings["hidden"])
 
 
-def _several(bandwidths: Any) -> Sequence[float]:
+def _several(bandwidths: Any) -> Iterable[float]:
     if isinstance(bandwidths, str):
         raise ValueError(
             f"bandwidths is {bandwidths!r}; give fractions of the longest series such as (0.1, 0.4), "

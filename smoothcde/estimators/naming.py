@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from smoothcde.series import SeriesSet
+from smoothcde.series.problems import counted
 
 
 def channels_by_name(series: SeriesSet, names: tuple[str, ...]) -> SeriesSet:
@@ -20,7 +21,9 @@ def channels_by_name(series: SeriesSet, names: tuple[str, ...]) -> SeriesSet:
         found = ", ".join(series.channel_names)
         raise ValueError(f"this model needs the channels {absent}, which the series lack; they have {found}")
     if series.channels != len(names):
-        raise ValueError(f"this model was trained on {len(names)} channels; the series have {series.channels}")
+        raise ValueError(
+            f"this model was trained on {counted(len(names), 'channel')}; the series have {series.channels}"
+        )
     return series
 
 
@@ -36,7 +39,9 @@ def static_by_name(series: SeriesSet, names: tuple[str, ...]) -> np.ndarray:
         found = ", ".join(series.static_names)
         raise ValueError(f"this model needs the static features {absent}, which the series lack; they have {found}")
     if series.static.shape[1] != len(names):
-        raise ValueError(f"this model was trained on {len(names)} static features; found {series.static.shape[1]}")
+        raise ValueError(
+            f"this model was trained on {counted(len(names), 'static feature')}; found {series.static.shape[1]}"
+        )
     return series.static
 
 

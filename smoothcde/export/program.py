@@ -15,6 +15,7 @@ from smoothcde.estimators.documents import versions
 from smoothcde.estimators.labels import labels_to_json
 from smoothcde.export.graph import ScoringGraph
 from smoothcde.series import SeriesSet
+from smoothcde.series.problems import counted
 from smoothcde.storage import replace_file
 
 INPUTS = ("values", "times", "mask", "lengths", "start", "end", "static")
@@ -49,7 +50,9 @@ def graph_inputs(graph: ScoringGraph, series: SeriesSet) -> dict[str, np.ndarray
             "or export again with a larger length"
         )
     if channels != graph.model.channels:
-        raise ValueError(f"the graph was made for {graph.model.channels} channels; the series have {channels}")
+        raise ValueError(
+            f"the graph was made for {counted(graph.model.channels, 'channel')}; the series have {channels}"
+        )
     if graph.together and not bool((batch.mask == batch.mask[:, :, :1]).all()):
         raise ValueError(
             "the graph was made for channels that are observed together, and these are not; "
@@ -68,7 +71,9 @@ def graph_inputs(graph: ScoringGraph, series: SeriesSet) -> dict[str, np.ndarray
     }
     if graph.model.static:
         if batch.static is None:
-            raise ValueError(f"the graph needs {graph.model.static} static features; give them with the series")
+            raise ValueError(
+                f"the graph needs {counted(graph.model.static, 'static feature')}; give them with the series"
+            )
         found["static"] = batch.static
     return {name: tensor.numpy() for name, tensor in found.items()}
 

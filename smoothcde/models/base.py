@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from smoothcde.paths import Path
 from smoothcde.series import SeriesBatch
+from smoothcde.series.problems import counted
 from smoothcde.solve import Solution, SolverOptions
 
 
@@ -90,10 +91,14 @@ class SeriesModel(nn.Module, ABC):
     def check(self, batch: SeriesBatch) -> None:
         """Refuse a batch the model was not built for."""
         if batch.channels != self.channels:
-            raise ValueError(f"this model was built for {self.channels} channels; the batch has {batch.channels}")
+            raise ValueError(
+                f"this model was built for {counted(self.channels, 'channel')}; the batch has {batch.channels}"
+            )
         found = 0 if batch.static is None else batch.static.shape[1]
         if self.static and found != self.static:
-            raise ValueError(f"this model was built for {self.static} static features; the batch has {found}")
+            raise ValueError(
+                f"this model was built for {counted(self.static, 'static feature')}; the batch has {found}"
+            )
 
     def moments(self, times: Any, batch: SeriesBatch) -> Float[Tensor, "n moments"]:
         """Requested moments, checked, one row per series."""

@@ -37,6 +37,11 @@ class Problems:
             raise SeriesError(self._found)
 
 
+def counted(count: int, noun: str) -> str:
+    """`1 channel`, `2 channels`, `12,000 rows`."""
+    return f"{count:,} {noun}" + ("" if count == 1 else "s")
+
+
 def listed(items: Iterable, most: int = 5) -> str:
     """`3, 8, 13 and 2 more`: a readable excerpt of a long list."""
     items = [str(item) for item in items]

@@ -14,7 +14,7 @@ from smoothcde.series.batch import SeriesBatch
 from smoothcde.series.duplicates import Duplicates
 from smoothcde.series.frames import column_of, flatten_frame, numbers_of
 from smoothcde.series.padding import pad_with_last
-from smoothcde.series.problems import Problems, listed
+from smoothcde.series.problems import Problems, counted, listed
 
 Padding = Literal["own", "last"]
 
@@ -138,7 +138,7 @@ class SeriesSet:
         lengths = self.lengths
         span = f", {lengths.min()} to {lengths.max()} stamps" if len(self) else ""
         observed = f", {np.isfinite(self.values).mean():.0%} observed" if self.values.size else ""
-        return f"SeriesSet({len(self)} series, {self.channels} channels{span}{observed})"
+        return f"SeriesSet({len(self)} series, {counted(self.channels, 'channel')}{span}{observed})"
 
     def __getitem__(self, indices) -> "SeriesSet":
         """The series at the given indices (an integer gives a set of one), a slice or a boolean mask."""

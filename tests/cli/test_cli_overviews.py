@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 from cli_tables import command
 
+from smoothcde.cli.options import listed_channels
 from smoothcde.data.known import KNOWN, Remote
 from smoothcde.models import MODELS
 
@@ -123,7 +124,7 @@ def test_a_set_is_downloaded_and_becomes_tables(tmp_path, monkeypatch):
     assert result.exit_code == 0, result.output
     assert json.loads(result.stdout) == {"dataset": "ETTm1", "folder": str(tmp_path / "data" / "ETT")}
     result = command("datasets", "ETTm1", "--download", "--out", tmp_path / "t")
-    assert "1 rows, 7 channels" in result.stdout
+    assert "1 row, 7 channels" in result.stdout
     table = pd.read_csv(tmp_path / "t" / "ETTm1.csv")
     assert table.iloc[0].tolist() == ["ETTm1", "2016-07-01", 5.8, 2.0, 1.6, 0.5, 4.2, 1.3, 30.5]
 
@@ -139,3 +140,9 @@ def test_a_download_that_fails_is_a_sentence(tmp_path, monkeypatch):
 
 def test_what_to_download_has_to_be_said():
     assert command("datasets", "--download").exit_code == 2
+
+
+def test_channels_are_named_with_commas_between_and_in_quotes_where_they_hold_one():
+    assert listed_channels("pulse, sat") == ("pulse", "sat")
+    assert listed_channels('"pulse, left", sat,') == ("pulse, left", "sat")
+    assert listed_channels(None) == ()

@@ -110,6 +110,15 @@ def test_spaces_a_byte_order_mark_and_row_numbers_do_no_harm(tmp_path):
     assert read_table(file, text=["id"]).to_numpy().tolist() == [["a", 1, 2]]
 
 
+def test_cells_padded_to_a_width_are_what_they_hold(tmp_path):
+    file = tmp_path / "t.csv"
+    file.write_text("id , time, a   , b   \nx  , 0   , 1.5 , nan \nx  , 1   , NA  , 2   \nyy , 0   , 3   , ?   \n")
+    frame = read_table(file, text=["id"])
+    assert frame["id"].tolist() == ["x", "x", "yy"]
+    np.testing.assert_array_equal(frame["a"], [1.5, np.nan, 3])
+    np.testing.assert_array_equal(frame["b"], [np.nan, 2, np.nan])
+
+
 def test_only_the_columns_asked_for_are_read(wide, tmp_path):
     write_table(read_table(wide), tmp_path / "t.parquet")
     for file in (wide, tmp_path / "t.parquet"):

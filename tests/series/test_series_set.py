@@ -349,11 +349,11 @@ def test_names_are_the_users_or_numbers():
 
 
 def test_the_representation_tells_sizes_lengths_and_how_much_was_observed(three):
-    assert repr(three) == "SeriesSet(3 series, 1 channels, 0 to 3 stamps, 100% observed)"
+    assert repr(three) == "SeriesSet(3 series, 1 channel, 0 to 3 stamps, 100% observed)"
     half = SeriesSet.from_arrays([[[1.0, np.nan], [np.nan, 2.0]]])
     assert repr(half) == "SeriesSet(1 series, 2 channels, 2 to 2 stamps, 50% observed)"
     assert repr(SeriesSet.from_arrays([])) == "SeriesSet(0 series, 0 channels)"
-    assert repr(SeriesSet.from_arrays([[]])) == "SeriesSet(1 series, 1 channels, 0 to 0 stamps)"
+    assert repr(SeriesSet.from_arrays([[]])) == "SeriesSet(1 series, 1 channel, 0 to 0 stamps)"
 
 
 def test_windows_of_dates_are_in_seconds_as_times_are():

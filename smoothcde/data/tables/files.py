@@ -185,10 +185,22 @@ def _read_csv(
     except UnicodeDecodeError as error:
         raise TableError(f"'{path}' {_NO_TEXT}") from error
     frame = frame.loc[:, wanted]
+    for name in (name for name in wanted if name not in text):
+        frame[name] = _trimmed(column_of(frame, name))
     if separator == ";":
         for name in (name for name in wanted if name in targets or name not in text):
             frame[name] = _with_decimal_points(column_of(frame, name))
     return frame
+
+
+def _trimmed(column: pd.Series) -> pd.Series:
+    """A column of text without the spaces that pad cells to a width, which hide that a cell says nothing."""
+    if column.dtype != object and not pd.api.types.is_string_dtype(column):
+        return column
+    told = column.str.strip()
+    told = told.mask(told.isin(NOT_OBSERVED))
+    numbers = pd.to_numeric(told, errors="coerce")
+    return numbers if numbers.notna().eq(told.notna()).all() else told
 
 
 def _with_decimal_points(column: pd.Series) -> pd.Series:
@@ -228,7 +240,7 @@ def _read_parquet(path: Path, columns: Collection[str] | None) -> pd.DataFrame:
 def _as_text(column: pd.Series) -> pd.Series:
     """Names as a categorical of text: 3, 3.0 and "3" are the same name, "3.0" too where all names are of that kind."""
     codes, found = pd.factorize(column)
-    texts = [plain_text(name) for name in found]
+    texts = [plain_text(name).strip() for name in found]
     if texts and all(re.fullmatch(r"-?(0|[1-9]\d*)\.0+", text) for text in texts):
         texts = [text.partition(".")[0] for text in texts]
     names = list(dict.fromkeys(texts))

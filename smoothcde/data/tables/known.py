@@ -14,6 +14,7 @@ from smoothcde.data.speech import load_speech_commands, load_spoken_digits
 from smoothcde.data.uea import load_uea
 from smoothcde.series import SeriesSet
 from smoothcde.series.frames import column_of
+from smoothcde.series.problems import counted
 
 Named = tuple[str, pd.DataFrame, str]
 
@@ -31,7 +32,7 @@ def tables_of(data: KnownData, duplicates: str = "mean") -> Iterator[Named]:
     elif data.place == "ETT":
         series = load_ett(data.name)
         table = _table(series, np.array([data.name])).assign(time=pd.to_datetime(series.times, unit="s"))
-        yield data.name, table, f"{len(table):,} rows, {series.channels} channels"
+        yield data.name, table, f"{counted(len(table), 'row')}, {counted(series.channels, 'channel')}"
     elif data.name == "FreeSpokenDigits":
         series, digits, speakers = load_spoken_digits()
         yield "recordings", _labelled(series, label=digits, speaker=speakers), _counts(series, digits)
@@ -77,4 +78,4 @@ def _labelled(series: SeriesSet, **labels: np.ndarray) -> pd.DataFrame:
 
 
 def _counts(series: SeriesSet, labels: np.ndarray) -> str:
-    return f"{len(series):,} series, {series.channels} channels, {len(set(labels.tolist()))} classes"
+    return f"{len(series):,} series, {counted(series.channels, 'channel')}, {len(set(labels.tolist()))} classes"
