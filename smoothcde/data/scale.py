@@ -24,8 +24,15 @@ class ChannelScaler:
         observed = np.isfinite(series.values)
         count = np.maximum(observed.sum(axis=0), 1)
         mean = np.where(observed, series.values, 0.0).sum(axis=0) / count
-        variance = (np.where(observed, series.values - mean, 0.0) ** 2).sum(axis=0) / count
+        with np.errstate(over="ignore"):
+            variance = (np.where(observed, series.values - mean, 0.0) ** 2).sum(axis=0) / count
         scale = np.sqrt(variance)
+        if len(beyond := np.flatnonzero(~np.isfinite(scale))):
+            name, largest = series.channel_names[beyond[0]], np.nanmax(np.abs(series.values[:, beyond[0]]))
+            raise ValueError(
+                f"channel {name!r} holds {largest:g}, too large a number to work with; make it NaN if it stands for "
+                "'not observed', or give the channel in another unit"
+            )
         # A constant channel has a spread of rounding size, not exactly zero.
         return cls(mean, np.where(scale > 1e-12 * np.maximum(np.abs(mean), 1e-300), scale, 1.0))
 

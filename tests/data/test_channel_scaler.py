@@ -79,3 +79,9 @@ def test_other_channels_than_fitted_are_refused(direction):
     scaler = ChannelScaler.fit(SERIES)
     with pytest.raises(ValueError, match="the scaler knows 3 channels; the series have 1"):
         getattr(scaler, direction)(SeriesSet.from_arrays(np.zeros((2, 5))))
+
+
+def test_numbers_too_large_to_be_squared_are_refused():
+    odd = SeriesSet.from_arrays([[[1.0, 2.0], [3.0, 1e200]]], channel_names=("pulse", "sat"))
+    with pytest.raises(ValueError, match=r"channel 'sat' holds 1e\+200, too large a number .* make it NaN"):
+        ChannelScaler.fit(odd)
