@@ -276,6 +276,11 @@ def _report(estimator: CDEClassifier | CDERegressor, out: Path, metrics: Path, t
     predictor = estimator.predictor_
     record = predictor.record
     best = record["epochs"][record["best_epoch"] - 1]
+    if not record["validation_series"]:
+        teller.note(
+            "there were too few series to hold any out, so nothing tells how good the model is on others; "
+            "give more, or others with --validation"
+        )
     document = {
         "model": str(out),
         "task": predictor.task,

@@ -192,6 +192,13 @@ def test_dates_are_times(place, tmp_path):
     assert early.stdout != command("predict", tmp_path / "m", tmp_path / "dates.csv").stdout
 
 
+def test_too_few_series_to_validate_on_are_told(tmp_path):
+    waves(count=2).to_csv(tmp_path / "two.csv", index=False)
+    result = command("fit", tmp_path / "two.csv", "--target", "outcome", *QUICK, "--out", tmp_path / "m")
+    assert result.exit_code == 0, result.output
+    assert "too few series to hold any out, so nothing tells how good the model is" in result.output
+
+
 def test_a_validation_table_takes_the_place_of_the_split(place, tmp_path):
     waves(8, seed=1).to_csv(tmp_path / "v.csv", index=False)
     options = ("--target", "outcome", *QUICK, "--validation", tmp_path / "v.csv", "--out", tmp_path / "m", "--json")
