@@ -21,9 +21,9 @@ from smoothcde.estimators.forecast import Forecast
 from smoothcde.estimators.forecast_windows import observed
 from smoothcde.estimators.naming import channels_by_name
 from smoothcde.evaluation.forecasting import Backtest, ForecastTally
-from smoothcde.models import ForecastModel, Outcome, build_forecaster
+from smoothcde.models import ForecastModel, Outcome, build_forecaster, parameter_count
 from smoothcde.series import Rolling, SeriesBatch, SeriesSet
-from smoothcde.series.problems import listed
+from smoothcde.series.problems import counted, listed
 from smoothcde.storage import Contents, ModelFileError, read_directory, rebuilding, write_directory
 
 BATCH_SIZE = 512
@@ -56,6 +56,11 @@ class ForecastPredictor:
     quantiles: tuple[float, ...] = ()
     baseline: ForecastModel | None = None
     record: Mapping[str, Any] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        steps = f"{self.rolling.context} steps of {self.rolling.step:g} seen, {self.rolling.horizon} forecast"
+        size = f"{counted(len(self.channel_names), 'channel')}, {parameter_count(self.model):,} parameters"
+        return f"ForecastPredictor({self.architecture['name']}, {steps}, {size})"
 
     def prepare(self, series: SeriesSet) -> SeriesSet:
         """The series with the channels of the training, and nothing outside their windows."""

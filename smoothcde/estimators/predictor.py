@@ -21,8 +21,9 @@ from smoothcde.estimators.documents import (
 from smoothcde.estimators.labels import labels_from_json, labels_to_json
 from smoothcde.estimators.naming import channels_by_name, static_by_name
 from smoothcde.estimators.scaling import ColumnScaler
-from smoothcde.models import FrozenModel, FrozenOutcome, Outcome, SeriesModel, build_model
+from smoothcde.models import FrozenModel, FrozenOutcome, Outcome, SeriesModel, build_model, parameter_count
 from smoothcde.series import SeriesBatch, SeriesSet
+from smoothcde.series.problems import counted
 from smoothcde.solve import StepPlan
 from smoothcde.storage import Contents, ModelFileError, read_directory, rebuilding, write_directory
 
@@ -78,6 +79,11 @@ class Predictor:
     temperature: float = 1.0
     plan: StepPlan | None = None
     record: Mapping[str, Any] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        found = counted(len(self.target_names), "target") if self.labels is None else f"{len(self.labels)} classes"
+        size = f"{counted(len(self.channel_names), 'channel')}, {parameter_count(self.model):,} parameters"
+        return f"Predictor({self.architecture['name']}, {self.task}, {found}, {size})"
 
     def prepare(self, series: SeriesSet) -> SeriesSet:
         """The series as the model takes them: the right channels and static features, standardised.

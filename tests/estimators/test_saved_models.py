@@ -1,6 +1,7 @@
 """Fit, save, load: the same answers, in this process and in another."""
 
 import json
+import re
 import subprocess
 import sys
 from dataclasses import replace
@@ -85,6 +86,15 @@ def test_labels_come_back_with_their_types(tmp_path, labels):
     assert [type(label) for label in loaded.classes_.tolist()] == [type(label) for label in labels.tolist()]
     np.testing.assert_array_equal(loaded.classes_, labels)
     np.testing.assert_array_equal(loaded.predict(values), classifier.predict(values))
+
+
+def test_a_predictor_prints_as_what_it_is():
+    values, slope = slopes(12)
+    classifier, regressor = quick_classifier(epochs=1).fit(values, slope), quick_regressor(epochs=1).fit(values, slope)
+    assert re.fullmatch(
+        r"Predictor\(gru, classification, 3 classes, 2 channels, \d+ parameters\)", repr(classifier.predictor_)
+    )
+    assert "regression, 1 target, 2 channels" in repr(regressor.predictor_)
 
 
 def test_labels_that_json_cannot_hold_are_told(tmp_path):

@@ -199,8 +199,8 @@ def _trimmed(column: pd.Series) -> pd.Series:
         return column
     told = column.str.strip()
     told = told.mask(told.isin(NOT_OBSERVED))
-    numbers = pd.to_numeric(told, errors="coerce")
-    return numbers if numbers.notna().eq(told.notna()).all() else told
+    numbers = pd.Series(pd.to_numeric(told, errors="coerce"))
+    return numbers if (numbers.notna() == told.notna()).all() else told
 
 
 def _with_decimal_points(column: pd.Series) -> pd.Series:
