@@ -8,6 +8,7 @@ import torch
 from jaxtyping import Float64
 from torch import Tensor, nn
 
+from smoothcde.checks import check_above_zero
 from smoothcde.paths import chebyshev
 from smoothcde.series import SeriesSet
 
@@ -56,8 +57,7 @@ class Bandwidths(nn.Module):
             raise ValueError(
                 f"bandwidths are {tuple(fractions)}; give one positive fraction of the time scale per view"
             )
-        if not time_scale > 0:
-            raise ValueError(f"time_scale is {time_scale}; give the longest span of the training series")
+        check_above_zero("time_scale", time_scale, "give the longest span of the training series")
         self.time_scale, self.learn = float(time_scale), learn
         self.floor = min(given) / 4 if floor is None else float(floor)
         start = torch.tensor(given, dtype=torch.float64)

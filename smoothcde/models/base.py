@@ -9,6 +9,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from smoothcde.checks import check_above_zero
 from smoothcde.paths import Path
 from smoothcde.series import SeriesBatch
 from smoothcde.series.problems import counted
@@ -64,8 +65,7 @@ class SeriesModel(nn.Module, ABC):
         options: SolverOptions | None = None,
     ):
         super().__init__()
-        if not time_scale > 0:
-            raise ValueError(f"time_scale is {time_scale}; give the longest span of the training series")
+        check_above_zero("time_scale", time_scale, "give the longest span of the training series")
         self.channels, self.static, self.time_scale = channels, static, float(time_scale)
         self.options = options or SolverOptions()
 

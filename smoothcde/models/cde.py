@@ -8,6 +8,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from smoothcde.checks import check_above_zero
 from smoothcde.models.base import Outcome, SeriesModel, full_precision
 from smoothcde.models.fields import Activation, TanhField
 from smoothcde.models.low_rank import LowRankField
@@ -73,8 +74,7 @@ class CDEModel(SeriesModel):
     ):
         super().__init__(channels=channels, static=static, time_scale=time_scale, options=options)
         for name, unit in (("time_unit", time_unit), ("integral_unit", integral_unit)):
-            if not unit > 0:
-                raise ValueError(f"{name} is {unit}; give a positive fraction of the time scale")
+            check_above_zero(name, unit, "give a positive fraction of the time scale")
         self.views, self.hidden = views, hidden
         self.time_channel, self.time_unit = time_channel, time_unit
         self.integral_channels, self.integral_unit = integral_channels, integral_unit

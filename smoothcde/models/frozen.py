@@ -10,7 +10,7 @@ from smoothcde.checks import check_choice
 from smoothcde.models.base import Outcome, SeriesModel, full_precision
 from smoothcde.models.cde import CDEModel
 from smoothcde.series import SeriesBatch
-from smoothcde.solve import Solution, SolverOptions, Stats
+from smoothcde.solve import Solution, SolveError, SolverOptions, Stats
 from smoothcde.solve.plan import StepPlan, check_plannable, kinked
 from smoothcde.solve.result import Trace
 
@@ -95,7 +95,7 @@ class FrozenModel(SeriesModel):
         term, z0, path, attention, penalty = self.model.begin(batch)
         with full_precision(batch):
             followed = self.plan.follow(cast(Any, term), z0)
-        # One word with the device for the whole solve.
+        # Nothing is asked of the device before the last step is under way.
         ratios = followed.ratios.detach().double().cpu().numpy()
         worst = np.where(kinked(path, self.options), np.inf, ratios.max(axis=1)).reshape(views, n)
         worst = (worst / np.array(self.plan.limits)[:, None]).max(axis=0)
@@ -119,7 +119,11 @@ class FrozenModel(SeriesModel):
         self, batch: SeriesBatch, planned: Solution, series: np.ndarray, options: SolverOptions | None
     ) -> Solution:
         """The solution with these series as the adaptive solver has them; evaluations of both are counted."""
-        again = self.model.solve(batch.select(torch.as_tensor(series, device=batch.device)), options=options).solution
+        flagged = batch.select(torch.as_tensor(series, device=batch.device))
+        try:
+            again = self.model.solve(flagged, options=options).solution
+        except SolveError as error:
+            again = error.solution
         assert again is not None
         rows = (np.arange(self.model.views)[:, None] * len(batch) + series).ravel()
         state = planned.state.index_copy(0, torch.as_tensor(rows, device=batch.device), again.state)
@@ -133,7 +137,9 @@ class FrozenModel(SeriesModel):
             steps[row] = found
         codes = planned.codes.copy()
         codes[rows] = again.codes
-        return Solution(state, None, Stats(nfe, **counts), codes, Trace.of(steps))
+        merged = Solution(state, None, Stats(nfe, **counts), codes, Trace.of(steps))
+        merged.raise_if_failed()  # here, where rows have the numbers of the whole batch
+        return merged
 
     @staticmethod
     def _check_fallback(fallback: str) -> str:

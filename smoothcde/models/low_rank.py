@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from smoothcde.checks import check_choice
+from smoothcde.checks import check_choice, check_whole
 from smoothcde.models.fields import ACTIVATIONS, Activation, ViewLinear
 from smoothcde.solve import Rows
 
@@ -36,8 +36,7 @@ class LowRankField(nn.Module):
         rank: int = 8,
     ):
         super().__init__()
-        if rank < 1:
-            raise ValueError(f"rank is {rank}; give at least 1, 8 say, or None for a full matrix")
+        check_whole("rank", rank, 1)
         check_choice("activation", activation, ACTIVATIONS)
         self.hidden, self.channels, self.rank, self.activation = hidden, channels, rank, activation
         self.scale = 1 / math.sqrt(rank * max(1.0, channels / MANY))

@@ -6,6 +6,7 @@ folder. Where there is none, or with `SMOOTHCDE_NATIVE=0`, everything runs in pl
 slower.
 """
 
+import atexit
 import ctypes
 import hashlib
 import os
@@ -60,7 +61,8 @@ def serves(source: str, *tensors: Tensor) -> bool:
     """Whether compiled code can work on these: float32 on a CPU, outside of any trace or transformation."""
     if _off.get() or any(t.device.type != "cpu" or t.dtype != torch.float32 for t in tensors):
         return False
-    if torch.compiler.is_compiling() or torch.compiler.is_exporting() or torch.is_autocast_enabled("cpu"):
+    traced = torch.compiler.is_compiling() or torch.compiler.is_exporting() or torch.jit.is_tracing()  # type: ignore[attr-defined]
+    if traced or torch.is_autocast_enabled("cpu"):
         return False
     transformed = torch._C._functorch.peek_interpreter_stack() is not None  # type: ignore[attr-defined]
     return not transformed and library(source) is not None
@@ -129,15 +131,17 @@ def _compiled(source: Path, compiler: str, tuned: tuple[str, ...]) -> Path:
     made_of = "\n".join([*code, compiler, *_FLAGS, *tuned, _processor()])
     name = f"{source.stem}-{hashlib.sha256(made_of.encode()).hexdigest()[:16]}.so"
     folder = Path(pooch.os_cache("smoothcde")) / "native"
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        writable = os.access(folder, os.W_OK)
-    except OSError:
-        writable = False
-    if not writable:
-        folder = Path(tempfile.mkdtemp(prefix="smoothcde-native-"))
     target = folder / name
     if not target.exists():
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            writable = os.access(folder, os.W_OK)
+        except OSError:
+            writable = False
+        if not writable:
+            folder = Path(tempfile.mkdtemp(prefix="smoothcde-native-"))
+            atexit.register(shutil.rmtree, folder, ignore_errors=True)
+            target = folder / name
         # Under another name first: processes and threads that start together must not read half a file.
         draft = folder / f"{name}.{os.getpid()}.{threading.get_ident()}"
         command = [compiler, *_FLAGS, *tuned, str(source), "-o", str(draft), "-lm"]

@@ -1,4 +1,4 @@
-/* Products of small matrices in the cache: what all compiled code here is made of.
+/* Products of small matrices in the cache: what fields and encoders are made of.
 
 Plain C with the vector types of GCC and Clang; compiled for the processor it runs on. Every sum runs in the same order
 whatever rows are worked on together, so rows do not depend on their neighbours, to the last bit. */

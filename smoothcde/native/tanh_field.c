@@ -20,7 +20,7 @@ typedef struct {
     int64_t views, hidden, width, channels, padded_hidden, padded_width, relu, threads;
 } Sizes;
 
-/* Weights in panels (see pack in tanh_field.py); the transposed ones only for the backward pass. */
+/* Weights in panels (see PackedField in tanh_field.py); the transposed ones only for the backward pass. */
 typedef struct {
     const float *inner, *inner_bias, *outer, *outer_bias, *inner_back, *outer_back;
 } Weights;

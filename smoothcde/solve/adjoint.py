@@ -1,6 +1,6 @@
 """Gradients by solving the adjoint equation backwards in time, in memory that does not grow with the steps."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -10,7 +10,7 @@ from torch import Tensor
 
 from smoothcde.solve.march import march
 from smoothcde.solve.problem import Problem
-from smoothcde.solve.result import Solution
+from smoothcde.solve.result import Solution, Stats
 from smoothcde.solve.rows import Rows
 from smoothcde.solve.terms import Term
 from smoothcde.solve.windows import WindowedTerm
@@ -34,18 +34,21 @@ class _Adjoint(torch.autograd.Function):
         with torch.no_grad():
             solution = march(replace(problem, z0=z0))
         kept["solution"] = solution
-        ctx.problem, ctx.solution, ctx.count = problem, solution, count
+        # Of the solution nothing that has a graph: the node would hold itself.
+        ctx.problem, ctx.count, ctx.codes, ctx.stats = problem, count, solution.codes, solution.stats
         states = solution.states if solution.states is not None else z0.new_zeros(len(z0), 0, z0.shape[1])
         ctx.save_for_backward(z0, solution.state, states, *inputs)
         return solution.state, states
 
     @staticmethod
     def backward(ctx, state_gradient, states_gradient):
+        if torch.is_grad_enabled():  # with create_graph=True; what follows would be taken for a constant
+            raise RuntimeError('gradient="adjoint" has no second derivatives; use "backprop" or "checkpoint"')
         z0, state, states, *inputs = ctx.saved_tensors
         problem = replace(ctx.problem, z0=z0)
         tensors, parameters = inputs[: ctx.count], inputs[ctx.count :]
         needed = ctx.needs_input_grad[4:]
-        sweep = _Sweep(problem, tensors, parameters, needed, ctx.solution)
+        sweep = _Sweep(problem, tensors, parameters, needed, ctx.codes, ctx.stats)
         gradient = sweep.run(state, states, state_gradient, states_gradient)
         return None, None, gradient, None, *sweep.totals
 
@@ -53,8 +56,8 @@ class _Adjoint(torch.autograd.Function):
 class _Sweep:
     """The way back from the end of every window to its start, halting where a state was handed out."""
 
-    def __init__(self, problem: Problem, tensors, parameters, needed: Sequence[bool], solution: Solution):
-        self.problem, self.solution = problem, solution
+    def __init__(self, problem: Problem, tensors, parameters, needed: Sequence[bool], codes: np.ndarray, stats: Stats):
+        self.problem, self.codes, self.stats = problem, codes, stats
         self.tensors = [t.detach().requires_grad_(need) for t, need in zip(tensors, needed, strict=False)]
         everything = [*self.tensors, *parameters]
         self.totals = [torch.zeros_like(x) if need else None for x, need in zip(everything, needed, strict=True)]
@@ -65,7 +68,7 @@ class _Sweep:
         problem = self.problem
         # Rows that did not finish stand still, without gradient: their way back could not be integrated either. They do
         # so at zero, since a field may overflow where they ended, and zero times infinity is no zero.
-        lost = self.solution.codes != 0
+        lost = self.codes != 0
         finished = torch.as_tensor(~lost, device=state.device)[:, None]
         z, costate = torch.where(finished, state, 0.0), torch.where(finished, state_gradient, 0.0)
         here = problem.end
@@ -95,7 +98,7 @@ class _Sweep:
         with torch.no_grad():
             solution = march(backwards, listener=term.tape)
         solution.raise_if_failed()
-        np.add(self.solution.stats.backward_nfe, solution.stats.nfe, out=self.solution.stats.backward_nfe)
+        np.add(self.stats.backward_nfe, solution.stats.nfe, out=self.stats.backward_nfe)
         before, gradient = solution.state.chunk(2, dim=1)
         return before, gradient
 
@@ -183,16 +186,23 @@ def _refuse_hidden_dependencies(problem: Problem, tensors: Sequence[Tensor], par
     """An adjoint that does not know of a tensor would silently leave it without gradient; find out, and say so."""
     probe = problem.term.with_tensors([t.detach() for t in tensors])
     times = torch.as_tensor(problem.start, device=problem.z0.device)[:, None]
-    flags = [p.requires_grad for p in parameters]
-    try:
-        for p in parameters:
-            p.requires_grad_(False)
-        slope = probe.slope(problem.z0.detach(), probe.controls(times), 0, problem.rows)
-    finally:
-        for p, flag in zip(parameters, flags, strict=True):
-            p.requires_grad_(flag)
-    if slope.requires_grad:
+    slope = probe.slope(problem.z0.detach(), probe.controls(times), 0, problem.rows)
+    known = {id(parameter) for parameter in parameters}
+    if any(id(leaf) not in known for leaf in _leaves(slope)):
         raise ValueError(
             'gradient="adjoint" must know every tensor the right-hand side depends on, and this field uses one that is '
             'neither a parameter of it (is it an nn.Module?) nor part of the path; register it, or use "checkpoint"'
         )
+
+
+def _leaves(tensor: Tensor) -> Iterator[Tensor]:
+    """What a tensor was computed from, as far as it could be given a gradient."""
+    seen, ahead = set(), [tensor.grad_fn]
+    while ahead:
+        node = ahead.pop()
+        if node is None or node in seen:
+            continue
+        seen.add(node)
+        if (leaf := getattr(node, "variable", None)) is not None:
+            yield leaf
+        ahead += [before for before, _ in node.next_functions]

@@ -70,7 +70,7 @@ class Clock:
     def propose(self) -> Proposal:
         """The next step of every unit, ending exactly on the next landing point if it gets there."""
         running = self.running
-        target = self._landings[np.arange(len(self.time)), self._next]
+        target = self._target()
         room = target - self.time
         wanted = np.minimum(self.size, self._limits)
         lands = wanted * STRETCH >= room
@@ -101,11 +101,11 @@ class Clock:
         self._previous = np.where(accepted, np.maximum(ratio, 1e-4), self._previous)
         self.time = np.where(accepted, step.end, self.time)
         # Whose last accepted step ended on a landing point, and who has not tried a step since.
-        self.landed = accepted & (self.time >= self._landed())
+        self.landed = accepted & (self.time >= self._target())
         self._next[self.landed] += 1
         self._next = np.minimum(self._next, self._landings.shape[1] - 1)
         # Landing points that fell together are passed together.
-        while (behind := running & (self._landed() <= self.time) & (self.time < self._end)).any():
+        while (behind := running & (self._target() <= self.time) & (self.time < self._end)).any():
             self._next[behind] += 1
 
         self.code[accepted & (self.time >= self._end)] = _CODE[Status.FINISHED]
@@ -115,5 +115,6 @@ class Clock:
         self.code[self.running & (self.accepted + self.rejected >= self._max_steps)] = _CODE[Status.STEP_LIMIT]
         return accepted
 
-    def _landed(self) -> np.ndarray:
+    def _target(self) -> np.ndarray:
+        """The next landing point of each unit."""
         return self._landings[np.arange(len(self.time)), self._next]

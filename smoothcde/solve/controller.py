@@ -35,7 +35,7 @@ class IntegralController:
 class PIController:
     """h <- h clip(0.8 ratio^(-a) previous^b, 0.2, 5): the last accepted error damps the next step size.
 
-    Exponents a = 1/order - 0.75 b (Hairer, Norsett and Wanner, "Solving ordinary differential equations I", IV.2).
+    Exponents a = 1/order - 0.75 b (Hairer and Wanner, "Solving ordinary differential equations II", IV.2).
     Rejected steps shrink by the integral rule, for which the past has no say. More caution than usual (0.8, not 0.9)
     costs 4 to 8% more evaluations along a smoothed path and halves the error: the steps of a neural field at everyday
     tolerances are long, and those at the very edge of acceptance are where an error estimate is least to be trusted.

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
-from smoothcde.checks import check_choice
+from smoothcde.checks import check_above_zero, check_choice
 from smoothcde.paths import Path
 from smoothcde.solve.tableaus import TABLEAUS
 
@@ -61,8 +61,7 @@ def predict_cost(path: Path, tolerance: float, solver: str = "dopri5") -> np.nda
     dearer alike. Kinks are not smooth: a path that has some costs at least a step for each piece, on top.
     """
     check_choice("solver", solver, CALIBRATIONS)
-    if not tolerance > 0:
-        raise ValueError(f"tolerance is {tolerance}; it must be positive, 1e-3 is a usual choice")
+    check_above_zero("tolerance", tolerance, "it must be positive, 1e-3 is a usual choice")
     tableau, (always, rate) = TABLEAUS[solver], CALIBRATIONS[solver]
     order = tableau.order
     steps = always + rate * tolerance ** (-1 / (order + 1)) * roughness(path)

@@ -49,5 +49,5 @@ class Densities:
         edges, middle = np.concatenate([[0.0], ends]), (np.arange(CELLS) + 0.5) / CELLS
         step = np.clip(np.searchsorted(edges, middle) - 1, 0, len(ends) - 1)
         tried = 1 / np.diff(edges)
-        # Half-way in the exponent: a whole move swings to and fro.
+        # Not the whole way in the exponent, which would swing to and fro.
         self.density = tried[step] * factor[step] ** 0.7

@@ -44,8 +44,9 @@ def integrate(
         z0: states at the start.
         start: of the windows, a number or one per row.
         end: of the windows.
-        times: moments at which states are wanted too, `[moments]` or `[rows, moments]`; interpolated at the method's
-            own order where it has a formula (dense output), at no further evaluation.
+        times: moments at which states are wanted too, `[moments]` or `[rows, moments]`; interpolated inside the step
+            they fall in (dense output, of order 3 for bosh3, 4 for dopri5 and tsit5, 5 for dopri8), at no further
+            evaluation.
         views: rows are this many views of as many series, view-major.
         solver: see `SolverOptions`, as for all that follow.
         rtol: relative tolerance.
@@ -53,7 +54,7 @@ def integrate(
         step_control: "row", "sample" or "joint".
         knots: "land" or "step_over".
         gradient: "backprop", "checkpoint" or "adjoint". All three reach everything the term depends on; step sizes and
-            windows are not differentiated.
+            windows are not differentiated. Only the adjoint has no second derivatives.
         max_steps: tried steps per row.
         throw: raise `SolveError` if any row does not finish; otherwise `Solution.status` tells. The adjoint gives
             unfinished rows no gradient.

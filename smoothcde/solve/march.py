@@ -143,11 +143,12 @@ class _March:
 
         again = self.clock.landed if stale is not None else False
         counted = (self.clock.running * (evaluations + 1 * again))[self.unit_of_row]
-        first_time = [True]
+        # Not `self`, which holds the states: graph and march would hold each other, and neither ever be freed.
+        first_time, backward_nfe = [True], self.backward_nfe
 
         def step(z: Tensor, slope: Tensor | None) -> Step:
             if not first_time[0]:
-                np.add(self.backward_nfe, counted, out=self.backward_nfe)
+                np.add(backward_nfe, counted, out=backward_nfe)
             first_time[0] = False
             return take_step(tableau, term, present, z, slope, *arguments)
 

@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from smoothcde.checks import check_above_zero
 from smoothcde.series import SeriesBatch, SeriesSet
 from smoothcde.solve.density import Densities
 from smoothcde.solve.follow import Followed, follow
@@ -129,8 +130,7 @@ class StepPlan:
         check_plannable(model)
         if not 0 < coverage <= 1:
             raise ValueError(f"coverage is {coverage}; give a share above 0 and up to 1, such as 0.99")
-        if not within > 0:
-            raise ValueError(f"within is {within}; give how many tolerances states may be off, such as 10")
+        check_above_zero("within", within, "give how many tolerances states may be off, such as 10")
         if not len(data):
             raise ValueError("there are no calibration series; give some that look like those to be predicted")
         options: SolverOptions = model.options

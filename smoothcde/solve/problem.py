@@ -11,7 +11,7 @@ from torch import Tensor
 from smoothcde.solve.options import SolverOptions
 from smoothcde.solve.rows import Rows
 from smoothcde.solve.tableaus import TABLEAUS, Tableau
-from smoothcde.solve.terms import ControlTerm, Term
+from smoothcde.solve.terms import AlongPath, Term
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +44,7 @@ class Problem:
         if z0.ndim != 2:
             raise ValueError(f"z0 has shape {tuple(z0.shape)}; expected [rows, hidden]")
         count = z0.shape[0]
-        if isinstance(term, ControlTerm) and term.path.rows != count:
+        if isinstance(term, AlongPath) and term.path.rows != count:
             raise ValueError(f"z0 has {count} rows and the path {term.path.rows}; give one state per row of the path")
         smallest = torch.finfo(z0.dtype).eps
         if options.rtol < smallest:

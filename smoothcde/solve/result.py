@@ -3,6 +3,7 @@
 import enum
 from dataclasses import dataclass, field
 from itertools import pairwise
+from typing import cast
 
 import numpy as np
 from jaxtyping import Float
@@ -33,9 +34,10 @@ CODES = tuple(Status)
 class SolveError(RuntimeError):
     """A solve that could not finish; says which rows and what to change. `solution` holds what there is."""
 
-    def __init__(self, message: str, solution: "Solution"):
+    def __init__(self, message: str, solution: "Solution | None" = None):
         super().__init__(message)
-        self.solution = solution
+        # Without one only while it is unpickled, before its state is restored.
+        self.solution: Solution = cast(Solution, solution)
 
 
 @dataclass(frozen=True, eq=False)

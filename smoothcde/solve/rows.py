@@ -10,7 +10,8 @@ import numpy as np
 class Rows:
     """Rows of a solve, view-major: row = view * samples + sample. Rows leave as they finish; their order stays.
 
-    Fields get it with every call, so that those with parameters per view know which slice of the batch is whose.
+    Fields get it with every call, so that those with parameters per view know which slice of the batch is whose: by
+    `sizes`, which holds for frozen plans too.
 
     Attributes:
         samples: series in the whole batch.
@@ -45,6 +46,8 @@ class Rows:
 @dataclass(frozen=True, eq=False)
 class ViewRows(Rows):
     """All rows of neighbouring views, `first` to before `last`.
+
+    For frozen plans, whose graph may leave the number of series open: `sizes` tells who is there, `index` is empty.
 
     Attributes:
         first: of the views present.

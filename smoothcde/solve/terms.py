@@ -91,7 +91,8 @@ class Field(Protocol):
     It need never build the `hidden x channels` matrix: all a solver asks for is its product with dX/dt.
 
     A field may offer more. `prepared()`: a form of itself that is faster for the length of a solve. And of that form,
-    `step` and `steps`: whole steps, see `Term`. (Looked up by name: asking for a protocol takes as long as a product.)
+    `step` and `steps`: whole steps, see `ControlTerm`. (Looked up by name: asking for a protocol takes as long as a
+    product.)
     """
 
     def product(
@@ -102,7 +103,7 @@ class Field(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class _AlongPath(Term):
+class AlongPath(Term):
     """A field that is driven by a path: what both kinds of control share."""
 
     field: Any
@@ -141,7 +142,7 @@ class _AlongPath(Term):
 
 
 @dataclass(frozen=True, eq=False)
-class ControlTerm(_AlongPath):
+class ControlTerm(AlongPath):
     """dz/dt = f(z) dX/dt: a neural controlled differential equation (the paper's eq. 1).
 
     Attributes:
@@ -246,7 +247,7 @@ def parameters_of(field: Any) -> tuple[Tensor, ...]:
 
 
 @dataclass(frozen=True, eq=False)
-class LogODETerm(_AlongPath):
+class LogODETerm(AlongPath):
     """dz/dt = f(z) dX/dt + sum_{i<j} [f_i, f_j](z) dA_ij/dt: the log-ODE method on a path of log-signatures of depth 2.
 
     [f_i, f_j] = Df_j f_i - Df_i f_j is the Lie bracket of two columns of the field, from its directional derivatives

@@ -1,13 +1,15 @@
 """Compiling happens once, quietly, and never stands in anybody's way."""
 
 import os
+import shutil
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+import torch
 
-from smoothcde.native import library
+from smoothcde.native import library, tanh_field
 
 ASK = """
 import torch
@@ -88,4 +90,33 @@ def test_a_cache_that_cannot_be_written_to_is_done_without(tmp_path, monkeypatch
     (tmp_path / "cache").write_text("a file where a folder would have to be")
     monkeypatch.setattr(library, "__file__", str(tmp_path / "library.py"))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    left = []
+    monkeypatch.setattr(library.atexit, "register", lambda remove, folder, **how: left.append(folder))
     assert library._load.__wrapped__("small.c")[0].five() == 5
+    assert [file.suffix for file in left[0].iterdir()] == [".so"]
+    shutil.rmtree(left[0])
+
+
+def test_a_full_cache_that_cannot_be_written_to_is_used(tmp_path, monkeypatch):
+    (tmp_path / "small.c").write_text("int seven(void) { return 7; }\n")
+    monkeypatch.setattr(library, "__file__", str(tmp_path / "library.py"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    assert library._load.__wrapped__("small.c")[0].seven() == 7
+    monkeypatch.setattr(library.Path, "mkdir", None)
+    monkeypatch.setattr(library.subprocess, "run", None)
+    assert library._load.__wrapped__("small.c")[0].seven() == 7
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_trace_is_left_to_torch():
+    """It would keep the empty tensor that compiled code fills, and not the filling."""
+    served = []
+
+    def traced(tensor):
+        served.append(library.serves(tanh_field.SOURCE, tensor))
+        return 2 * tensor
+
+    ones = torch.ones(3)
+    traced(ones)
+    torch.jit.trace(traced, ones, check_trace=False)
+    assert served == [True, False]

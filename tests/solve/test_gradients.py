@@ -1,5 +1,7 @@
 """Gradients reach everything a solution depends on, by whichever of the three ways."""
 
+import gc
+import weakref
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -148,6 +150,33 @@ def test_without_a_graph_nothing_is_kept():
     for gradient in ("backprop", "checkpoint", "adjoint"):
         with torch.no_grad():
             assert not problem.solve(gradient=gradient).state.requires_grad
+
+
+@pytest.mark.parametrize("gradient", ["backprop", "checkpoint", "adjoint"])
+@pytest.mark.parametrize("times", [None, [1.0, 2.0]])
+@pytest.mark.parametrize("backward", [True, False])
+def test_a_solve_is_freed_when_nobody_holds_it(gradient, times, backward):
+    """Graphs are held by C++, where the garbage collector sees no cycles: what is held in one is never freed."""
+    problem = Problem("gp", double(ragged_series((7, 4))))
+    gc.collect()
+    gc.disable()
+    try:
+        solution = problem.solve(gradient=gradient, times=times, rtol=1e-3, atol=1e-3)
+        if backward:
+            solution.state.sum().backward()
+        held = [weakref.ref(solution.state), weakref.ref(solution.stats.nfe)]
+        marches = [weakref.ref(found) for found in gc.get_objects() if type(found).__name__ == "_March"]
+        del solution
+        assert [ref() for ref in (*held, *marches) if ref() is not None] == []
+    finally:
+        gc.enable()
+
+
+def test_the_adjoint_refuses_second_derivatives():
+    problem = Problem("gp", double(ragged_series((7, 4))))
+    state = problem.solve(gradient="adjoint").state
+    with pytest.raises(RuntimeError, match='"adjoint" has no second derivatives; use "backprop" or "checkpoint"'):
+        torch.autograd.grad(state.sum(), problem.z0, create_graph=True)
 
 
 def test_only_what_asks_for_a_gradient_gets_one():

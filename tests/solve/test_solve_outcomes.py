@@ -1,5 +1,7 @@
 """How a solve ends: a status per row with the remedy in words, and errors that say what was wrong with a request."""
 
+import pickle
+
 import numpy as np
 import pytest
 import torch
@@ -7,9 +9,9 @@ from numpy.testing import assert_array_equal
 from solve_problems import TinyField, double, smooth_series, states
 from torch import Tensor
 
-from smoothcde.paths import GPPath, KernelPath
+from smoothcde.paths import GPPath, KernelPath, LogSignaturePath
 from smoothcde.series import SeriesSet
-from smoothcde.solve import ControlTerm, ODETerm, SolveError, SolverOptions, Status, integrate
+from smoothcde.solve import ControlTerm, LogODETerm, ODETerm, SolveError, SolverOptions, Status, integrate
 from smoothcde.solve.problem import Problem
 
 decay = ODETerm(lambda t, z: -z)
@@ -141,7 +143,7 @@ class TestRequests:
             options.__post_init__()
 
     def test_at_least_one_step_is_allowed(self):
-        with pytest.raises(ValueError, match="max_steps is 0; allow at least one step"):
+        with pytest.raises(ValueError, match="max_steps is 0; give a whole number of at least 1"):
             integrate(decay, column(1.0), 0.0, 1.0, max_steps=0)
 
     def test_a_tolerance_finer_than_the_precision_is_refused(self):
@@ -179,6 +181,16 @@ class TestRequests:
         path = GPPath.fit(double(smooth_series()), 2.0, 0.1)
         with pytest.raises(ValueError, match="z0 has 5 rows and the path 3; give one state per row of the path"):
             integrate(ControlTerm(TinyField(), path), states(5), 0.0, 1.0)
+        windows = LogSignaturePath.fit(double(smooth_series()), depth=2, step=2.0)
+        with pytest.raises(ValueError, match="z0 has 5 rows and the path 3; give one state per row of the path"):
+            integrate(LogODETerm(TinyField(), windows), states(5), 0.0, 1.0)
+
+    def test_its_error_goes_from_process_to_process(self):
+        with pytest.raises(SolveError) as refused:
+            integrate(decay, column(1.0), 0.0, 1.0, max_steps=1, rtol=1e-8, atol=1e-8)
+        sent = pickle.loads(pickle.dumps(refused.value))
+        assert str(sent) == str(refused.value)
+        assert (sent.solution.codes == refused.value.solution.codes).all()
 
 
 @pytest.mark.parametrize("gradient", ["backprop", "checkpoint", "adjoint"])

@@ -2,6 +2,7 @@
 
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,7 @@ from numpy.testing import assert_allclose
 
 from smoothcde.models import FrozenModel
 from smoothcde.series import SeriesSet
-from smoothcde.solve import StepPlan
+from smoothcde.solve import SolveError, StepPlan
 from smoothcde.solve.plan import distance
 from smoothcde.solve.tableaus import TABLEAUS
 
@@ -43,6 +44,18 @@ def model(name="mvc-gp", **settings):
 def planned():
     found = model()
     return found, StepPlan.calibrate(found, wavy(), coverage=0.95)
+
+
+def test_a_series_that_the_adaptive_solver_cannot_solve_either_keeps_its_number(planned):
+    found, plan = planned
+    series = wavy(6, seed=3)
+    values = series.values.copy()
+    values[series.offsets[4] : series.offsets[5]] *= 1e4
+    rough = replace(series, values=values).batch(dtype=torch.float64)
+    with pytest.raises(SolveError, match="rows 4") as refused:
+        FrozenModel(found, plan).solve(rough, options=replace(found.options, max_steps=20), fallback="adaptive")
+    assert len(refused.value.solution.codes) == 12
+    assert set(np.flatnonzero(refused.value.solution.codes) % 6) == {4}
 
 
 def test_following_a_plan_is_textbook_runge_kutta():
