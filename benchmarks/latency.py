@@ -23,8 +23,7 @@ from benchmarks.reference import Reference
 from benchmarks.settings import SETTINGS, Work
 from benchmarks.timing import interleaved
 from smoothcde import ChannelScaler, FrozenModel, Predictor, StepPlan
-from smoothcde.export import ScoringGraph, export_onnx, traced
-from smoothcde.export.program import graph_inputs
+from smoothcde.export import ScoringGraph, export_onnx, graph_inputs, traced
 
 ROUNDS = 100
 CALIBRATION = 264

@@ -33,6 +33,7 @@ def architecture_of(
     *,
     plain: bool = False,
     forecasting: bool = False,
+    read: int | None = None,
 ) -> dict[str, Any]:
     """Arguments for `build_model`, as plain numbers and text.
 
@@ -51,17 +52,20 @@ def architecture_of(
         options: further settings of the model.
         plain: the paper's model: 128 units and nothing that the series might call for.
         forecasting: whether the series are histories whose future is asked for.
+        read: channels that the model reads; None for those of the series.
     """
     check_choice("model", name, MODELS)
     several = name.startswith("mv")
     settings: dict[str, Any] = {"bandwidths": VIEWS if several else VIEWS[1:2]}
-    settings |= {"hidden": PAPER_HIDDEN} if plain else _suited_to(series, name, forecasting)
+    settings |= {} if plain else _suited_to(series, name, forecasting)
     recommended = dict(recipe.model)
     if "bandwidths" in recommended and not several:
         recommended["bandwidths"] = recommended["bandwidths"][:1]
     settings |= recommended
     settings |= {key: value for key, value in chosen.items() if value is not None}
     settings |= dict(options or {})
+    if "hidden" not in settings:
+        settings["hidden"] = PAPER_HIDDEN if plain else _units(settings, series.channels if read is None else read)
     _let_widths_follow(settings, name)
     settings["bandwidths"] = [float(b) for b in _several(settings["bandwidths"])]
     settings |= {"name": name, "channels": series.channels, "outputs": outputs}
@@ -71,7 +75,7 @@ def architecture_of(
 
 
 def _suited_to(series: SeriesSet, name: str, forecasting: bool) -> dict[str, Any]:
-    settings: dict[str, Any] = {"hidden": HIDDEN}
+    settings: dict[str, Any] = {}
     if name in (*_SINGLE_PATHS, *_SIGNATURES) or name.startswith("mv"):
         # Without it an equation driven by a path cannot know how fast things went.
         settings["time_channel"] = True
@@ -87,13 +91,18 @@ def _suited_to(series: SeriesSet, name: str, forecasting: bool) -> dict[str, Any
         # Where channels are observed now and then, single values should not bend a path: at 0.01, the paper's choice
         # for clean recordings, intensive care stays were learnt by heart.
         settings["noise"] = SPARSE_NOISE
-    if name.startswith("mv") and (missing or _uneven(series)):
+    if name.startswith("mv") and (missing or not series.even):
         settings["encoder_inputs"] = "values+mask+gap"
-    if "time_channel" in settings:
-        channels = series.channels * (1 + settings.get("count_channels", False))
-        channels = channels * (1 + settings.get("integral_channels", False)) + 1
-        settings["hidden"] = min(HIDDEN, max(LEAST_HIDDEN, LARGEST_MATRIX // channels // 8 * 8))
     return settings
+
+
+def _units(settings: Mapping[str, Any], channels: int) -> int:
+    """The usual size of a state; smaller where a field has a matrix of it and of many channels."""
+    if not settings.get("time_channel") or settings.get("rank") is not None:
+        return HIDDEN
+    channels = channels * (1 + settings.get("count_channels", False))
+    channels = channels * (1 + settings.get("integral_channels", False)) + 1
+    return min(HIDDEN, max(LEAST_HIDDEN, LARGEST_MATRIX // channels // 8 * 8))
 
 
 def _let_widths_follow(settings: dict[str, Any], name: str) -> None:
@@ -111,11 +120,3 @@ def _several(bandwidths: Any) -> Iterable[float]:
             "or let smoothcde.silverman, homogeneous or geometric make them"
         )
     return bandwidths if isinstance(bandwidths, Sequence | np.ndarray) else (bandwidths,)
-
-
-def _uneven(series: SeriesSet) -> bool:
-    """Whether stamps are anything but equally far apart."""
-    steps = np.diff(series.times)
-    seams = series.offsets[(series.offsets > 0) & (series.offsets < len(series.times))]
-    steps = np.delete(steps, seams - 1)
-    return len(steps) > 0 and bool(np.ptp(steps) > 1e-6 * np.median(steps))

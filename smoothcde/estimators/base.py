@@ -9,7 +9,6 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 import torch
 from sklearn.base import BaseEstimator
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from smoothcde.data import ChannelScaler
@@ -86,6 +85,9 @@ class CDEEstimator(RecipeParameters):
             about["feature_names_in"] = [str(name) for name in self.feature_names_in_]
         return about
 
+    def _check_held_out(self, found: bool) -> None:
+        """Refuse, before any training, to go without validation series where they are needed."""
+
     def _adopt(self, predictor: Predictor) -> None:
         """Take a trained predictor for one's own."""
         self.predictor_ = predictor
@@ -117,13 +119,14 @@ class CDEEstimator(RecipeParameters):
             outputs: of the model.
             answers: from the training targets to the predictor's `labels`, or `targets` with `target_names`.
         """
-        seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+        seed = self._seed()
         device = self._device()
         if validation is None:
             mask = held_out(len(series), self.validation_fraction, seed, targets if self.task != "regression" else None)
             if mask.any() and weights[~mask].sum() > 0 and weights[mask].sum() > 0:
                 validation = series[mask], targets[mask], weights[mask]
                 series, targets, weights = series[~mask], targets[~mask], weights[~mask]
+        self._check_held_out(validation is not None)
         # What no window shows must not shape statistics either.
         series = series.cropped()
         recipe = replace(self._recipe(len(series)), seed=seed, select=select)

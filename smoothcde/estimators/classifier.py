@@ -49,12 +49,14 @@ class CDEClassifier(ClassifierMixin, CDEEstimator):
 
     Args:
         model: any of `smoothcde.MODELS`.
-        hidden: units of the state of each view, and of every hidden layer; None for 64 (128 in the paper's recipes).
+        hidden: units of the state of each view, and of every hidden layer; None for 64, fewer where series have many
+            channels (128 in the paper's recipes).
         bandwidths: smoothness as fractions of the longest training window, one per view; None for the recipe's, or
             0.1, 0.2, 0.4, 1.4 (0.2 for models with one path).
         noise: sigma of Gaussian process paths, in units of a standardised channel; None for the recipe's, or
             0.01, or 0.1 for series with missing values.
-        recipe: a name of `smoothcde.training.RECIPES`, or a `Recipe`.
+        recipe: a name of `smoothcde.training.RECIPES`, or a `Recipe`; `random_state` and
+            `validation_metric` take the place of its `seed` and `select`.
         epochs: passes over the series. None for the recipe's; "tuned" then passes over small sets more often, so as to
             take 300 steps.
         batch_size: series per step; None for the recipe's.
@@ -225,14 +227,16 @@ class CDEClassifier(ClassifierMixin, CDEEstimator):
             raise ValueError(f"the validation set holds the label {new.tolist()[0]!r}, which no training series has")
         return series, np.searchsorted(classes, labels), checked_weights(weights, len(series))
 
-    def _calibrated(self, predictor: Predictor, used: Any, importance: np.ndarray) -> Predictor:
-        if self.calibration is None:
-            return predictor
-        if used is None:
+    def _check_held_out(self, found: bool) -> None:
+        if self.calibration is not None and not found:
             raise ValueError(
                 "calibration needs validation series, and none were held out; "
                 "give `validation`, more series, or a larger validation_fraction"
             )
+
+    def _calibrated(self, predictor: Predictor, used: Any, importance: np.ndarray) -> Predictor:
+        if self.calibration is None:
+            return predictor
         series, targets, weights = used
         # Class weights are a wish for decisions; probabilities are to fit the series as they come.
         weights = np.where(importance > 0, 1 / np.maximum(importance, 1e-300), 0.0)[targets] * weights

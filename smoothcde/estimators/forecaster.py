@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from smoothcde.checks import check_above_zero, check_choice, check_whole
@@ -54,11 +53,14 @@ class CDEForecaster(RecipeParameters):
             is told; it sees no clock otherwise.
         stride: steps between the windows that are trained on.
         baseline: whether `fit` also trains a linear forecaster for `backtest` to compare with.
-        hidden: units of the state of each view, and of every hidden layer; None for 64.
+        hidden: units of the state of each view, and of every hidden layer; None for 64, fewer where series have many
+            channels.
         bandwidths: as in `CDEClassifier`, fractions of the context.
         noise: likewise.
-        recipe: a name of `smoothcde.training.RECIPES`, or a `Recipe`.
-        epochs: at most; None for the recipe's.
+        recipe: a name of `smoothcde.training.RECIPES`, or a `Recipe`; `random_state` and the loss
+            take the place of its `seed` and `select`.
+        epochs: passes over the windows. None for the recipe's; "forecast" then passes over few windows more often, so
+            as to take 300 steps.
         batch_size: windows per step; None for the recipe's.
         learning_rate: at its highest; None for the recipe's.
         rtol: relative tolerance of the solver; None for the recipe's.
@@ -153,6 +155,11 @@ class CDEForecaster(RecipeParameters):
         series = _series_of(series, times).cropped()
         step = series.median_step if self.step is None else float(self.step)
         rolling = Rolling(self.context, self.horizon, step)
+        if times is not None and validation is not None and not _known_times(validation):
+            raise ValueError(
+                "times were given for the training series only; give the validation series as a SeriesSet, which "
+                "brings its own"
+            )
         series, held = self._split(series, validation, rolling)
         training = windows_of(series, rolling, self.stride)
         if training is None:
@@ -162,7 +169,7 @@ class CDEForecaster(RecipeParameters):
             )
         if held is not None:
             held = thinned(held)
-        seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+        seed = self._seed()
         recipe = replace(self._recipe(len(training[0])), seed=seed, select="loss")
         predictor = self._built(series, rolling, training[0], recipe)
         scaler, quantiles = predictor.scaler, predictor.quantiles
@@ -273,9 +280,14 @@ class CDEForecaster(RecipeParameters):
     def _split(self, series: SeriesSet, validation: Any, rolling: Rolling) -> tuple[SeriesSet, Windows | None]:
         """What is trained on, and the windows that pick the best epoch."""
         if validation is not None:
-            return series, windows_of(
-                channels_by_name(_series_of(validation, None).cropped(), series.channel_names), rolling, 1
-            )
+            given = channels_by_name(_series_of(validation, None).cropped(), series.channel_names)
+            held = windows_of(given, rolling, 1)
+            if held is None:
+                raise ValueError(
+                    f"no validation series spans {rolling.context} + {rolling.horizon} steps of {rolling.step:.6g} "
+                    "with observations in both; give longer ones, or none to hold out the ends of the training series"
+                )
+            return series, held
         if self.validation_fraction == 0:
             return series, None
         cut = series.end - self.validation_fraction * (series.end - series.start)
@@ -297,7 +309,10 @@ class CDEForecaster(RecipeParameters):
         settings: dict[str, Any] = {}
         if self.model not in BASELINES:
             chosen = {name: getattr(self, name) for name in ("hidden", "bandwidths", "noise", "rtol", "atol")}
-            settings = architecture_of(self.model, histories, 1, recipe, chosen, self.model_options, forecasting=True)
+            read = (1 if self.independent else series.channels) + 2 * len(self.periods)
+            settings = architecture_of(
+                self.model, histories, 1, recipe, chosen, self.model_options, forecasting=True, read=read
+            )
             for name in ("name", "channels", "outputs", "static", "time_scale"):
                 del settings[name]
             settings |= {"independent": bool(self.independent), "periods": [float(p) for p in self.periods]}
@@ -325,13 +340,16 @@ class CDEForecaster(RecipeParameters):
         )
 
 
+def _known_times(series: Any) -> bool:
+    """Whether series bring their own times: a `SeriesSet`, or several."""
+    several = isinstance(series, list | tuple) and len(series) > 0 and all(isinstance(s, SeriesSet) for s in series)
+    return isinstance(series, SeriesSet) or several
+
+
 def _series_of(series: Any, times: Any) -> SeriesSet:
-    if isinstance(series, SeriesSet):
-        found = series
-    elif isinstance(series, list | tuple) and series and all(isinstance(item, SeriesSet) for item in series):
-        found = joined(series)
-    else:
+    if not _known_times(series):
         return SeriesSet.from_arrays(series, times)
+    found = series if isinstance(series, SeriesSet) else joined(series)
     if times is not None:
         raise ValueError("a SeriesSet brings its own times; give them when you make it")
     return replace(found, static=None, static_names=())

@@ -3,13 +3,16 @@
 from collections.abc import Mapping
 from dataclasses import asdict, replace
 from os import PathLike
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from sklearn.base import BaseEstimator
+from sklearn.utils import check_random_state
 
 from smoothcde.training import Recipe, recipe_of
+from smoothcde.training.checkpoint import Checkpoint
 
 LEAST_STEPS = 300
 """Steps of the optimiser below which a small set of series is passed over more often."""
@@ -36,6 +39,13 @@ class RecipeParameters(BaseEstimator):
     random_state: Any
     verbose: int
     directory: str | PathLike[str] | None
+
+    def _seed(self) -> int:
+        """Of weights, order and splits; that of the run that waits in `directory`, if chance is to choose."""
+        waiting = None if self.directory is None else Checkpoint.load(Path(self.directory))
+        if self.random_state is None and waiting is not None:
+            return int(waiting.run["recipe.seed"])
+        return int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
 
     def _recipe(self, count: int) -> Recipe:
         recipe = self.recipe if isinstance(self.recipe, Recipe) else recipe_of(self.recipe)

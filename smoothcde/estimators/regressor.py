@@ -30,10 +30,12 @@ class CDERegressor(RegressorMixin, CDEEstimator):
 
     Args:
         model: any of `smoothcde.MODELS`.
-        hidden: units of the state of each view, and of every hidden layer; None for 64 (128 in the paper's recipes).
+        hidden: units of the state of each view, and of every hidden layer; None for 64, fewer where series have many
+            channels (128 in the paper's recipes).
         bandwidths: as in `CDEClassifier`.
         noise: likewise.
-        recipe: a name of `smoothcde.training.RECIPES`, or a `Recipe`.
+        recipe: a name of `smoothcde.training.RECIPES`, or a `Recipe`; `random_state` and the loss
+            take the place of its `seed` and `select`.
         epochs: as in `CDEClassifier`.
         batch_size: series per step; None for the recipe's.
         learning_rate: at its highest; None for the recipe's.

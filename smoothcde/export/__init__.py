@@ -2,6 +2,6 @@
 
 from smoothcde.export.graph import ScoringGraph
 from smoothcde.export.onnx_file import export_onnx
-from smoothcde.export.program import export_torch, traced
+from smoothcde.export.program import export_torch, graph_inputs, traced
 
-__all__ = ["ScoringGraph", "export_onnx", "export_torch", "traced"]
+__all__ = ["ScoringGraph", "export_onnx", "export_torch", "graph_inputs", "traced"]

@@ -18,7 +18,6 @@ from smoothcde.series import SeriesSet
 from smoothcde.series.problems import counted
 from smoothcde.storage import replace_file
 
-INPUTS = ("values", "times", "mask", "lengths", "start", "end", "static")
 OUTPUTS = ("answers", "error_ratio", "outside")
 
 

@@ -46,7 +46,7 @@ def fit_trial(trial: Trial, work: Path) -> Fitted:
         task.train.series,
         task.train.targets,
         CrossEntropy(),
-        setting.recipe(trial.seed, micro_batch_of(trial.model, model, setting, task.time_scale)),
+        setting.recipe(trial.seed, micro_batch_of(trial.model, model, setting, task.time_scale / setting.time_factor)),
         validation=(task.validation.series, task.validation.targets),
         directory=folder,
     )
@@ -63,7 +63,8 @@ def untrained(trial: Trial, task: Task) -> SeriesModel:
 def micro_batch_of(name: str, model: SeriesModel, setting: Setting, length: float) -> int | None:
     """Series to work on at a time; None for all. Exact paths take so many steps that a batch would not fit into memory.
 
-    In row mode nobody's result depends on the others in the batch, so this changes rounding and nothing else.
+    `length` is the stamps of a series. In row mode nobody's result depends on the others in the batch, so this changes
+    rounding and nothing else.
     """
     if name == "mamba":
         return 32  # the states of a stamp stay in the cache

@@ -89,4 +89,6 @@ def _parts(data: str, setting: Setting, seed: int, targets: np.ndarray) -> list[
     if setting.series is None:
         return parts
     share = setting.series / len(targets)
-    return [part[: max(1, round(share * len(part)))] for part in parts]
+    # Not the first: the archive's series come class by class.
+    chosen = np.random.default_rng(seed)
+    return [np.sort(chosen.permutation(part)[: max(1, round(share * len(part)))]) for part in parts]

@@ -174,16 +174,28 @@ class SeriesSet:
     @property
     def median_step(self) -> float:
         """The median time between neighbouring stamps of a series, 1 where no series has two."""
-        seams = self.offsets[(self.offsets > 0) & (self.offsets < len(self.times))]
-        steps = np.delete(np.diff(self.times), seams - 1)
+        steps, rounding = self._steps()
         if not len(steps):
             return 1.0
-        # On a regular grid steps differ by the rounding of large times: dates in tenths of a second are such.
-        middle, rounding = np.median(steps), 4 * np.spacing(np.abs(self.times).max())
+        middle = np.median(steps)
         alike = steps[np.abs(steps - middle) <= rounding]
         mean = float(np.mean(alike)) if middle > rounding and len(alike) else float(middle)
         plain = float(f"{mean:.6g}")
         return plain if abs(plain - mean) <= rounding else mean
+
+    @property
+    def even(self) -> bool:
+        """Whether all stamps are equally far from the next of their series."""
+        steps, rounding = self._steps()
+        return not len(steps) or bool(np.ptp(steps) <= max(1e-6 * np.median(steps), rounding))
+
+    def _steps(self) -> tuple[np.ndarray, float]:
+        """Times from stamp to stamp inside series, and by how much they may differ though they are meant to be equal.
+
+        On a regular grid steps differ by the rounding of large times: dates in tenths of a second are such.
+        """
+        seams = self.offsets[(self.offsets > 0) & (self.offsets < len(self.times))]
+        return np.delete(np.diff(self.times), seams - 1), 4 * np.spacing(np.abs(self.times).max(initial=0.0))
 
     @property
     def has_missing(self) -> bool:

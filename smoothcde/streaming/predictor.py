@@ -61,7 +61,7 @@ class StreamingPredictor:
         self,
         model: Any,
         window: float,
-        series: int | Sequence[Hashable] = 1,
+        series: int | np.integer | Sequence[Hashable] | np.ndarray = 1,
         *,
         static: Any = None,
         duplicates: str = "error",
@@ -248,11 +248,12 @@ def _blocks(count: int) -> Iterator[int]:
     return iter(range(0, max(count, 1), BATCH_SIZE))
 
 
-def _names(series: int | Sequence[Hashable]) -> tuple[Hashable, ...]:
+def _names(series: int | np.integer | Sequence[Hashable] | np.ndarray) -> tuple[Hashable, ...]:
     """So many numbers, the one name given, or all of them."""
-    if isinstance(series, int):
+    if isinstance(series, int | np.integer):
         return tuple(range(series))
-    return (series,) if isinstance(series, str) else tuple(series)
+    names = (series,) if isinstance(series, str) else tuple(series)
+    return tuple(name.item() if isinstance(name, np.generic) else name for name in names)
 
 
 def _positive(value: Any, name: str, remedy: str) -> float:

@@ -96,6 +96,10 @@ class SquaredError:
 
     def loss(self, outputs: Float[Tensor, "n outputs"], targets: Tensor, weights: Float[Tensor, "n"]) -> Tensor:
         """Weighted sum of the squared errors, averaged over columns."""
+        if outputs.shape != targets.shape:
+            raise ValueError(
+                f"the model has {outputs.shape[1]} outputs and the targets {targets.shape[1]}; build one with as many"
+            )
         return ((outputs - targets.to(outputs.dtype)).square().mean(dim=1) * weights).sum()
 
     def score(self, outputs: Float[Tensor, "n outputs"], targets: Tensor, weights: Float[Tensor, "n"]) -> float:

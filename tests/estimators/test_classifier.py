@@ -72,6 +72,33 @@ def test_many_channels_get_fewer_hidden_units(channels, expected):
     assert architecture_of("mvc-gp", series, 2, RECIPES["tuned"], {}, None)["hidden"] == expected
     assert architecture_of("mvc-gp", series, 2, RECIPES["tuned"], {"hidden": 48}, None)["hidden"] == 48
     assert architecture_of("gru", series, 2, RECIPES["tuned"], {}, None)["hidden"] == 64
+    # A field of low rank has no matrix of hidden x channels, and channels read one by one are one.
+    assert architecture_of("mvc-gp", series, 2, RECIPES["tuned"], {}, {"rank": 8})["hidden"] == 64
+    assert architecture_of("mvc-gp", series, 2, RECIPES["tuned"], {}, None, read=1)["hidden"] == 64
+
+
+def test_stamps_of_a_clock_are_as_even_as_those_from_zero():
+    values, steps = np.zeros((2, 1, 50)), 0.1 * np.arange(50)
+    for start in (0.0, 1.7e9):
+        even = architecture_of("mvc-gp", SeriesSet.from_arrays(values, start + steps), 2, RECIPES["tuned"], {}, None)
+        assert "encoder_inputs" not in even
+    jumpy = SeriesSet.from_arrays(values, 1.7e9 + steps + 0.01 * (np.arange(50) % 2))
+    assert architecture_of("mvc-gp", jumpy, 2, RECIPES["tuned"], {}, None)["encoder_inputs"] == "values+mask+gap"
+
+
+def test_a_fit_that_chance_began_goes_on_as_it_began(tmp_path):
+    values, slope = slopes(12)
+    first = quick_classifier(epochs=2, random_state=None, directory=tmp_path).fit(values, slope)
+    again = quick_classifier(epochs=2, random_state=None, directory=tmp_path).fit(values, slope)
+    assert again.predictor_.record["recipe"]["seed"] == first.predictor_.record["recipe"]["seed"]
+    np.testing.assert_array_equal(again.predict_proba(values), first.predict_proba(values))
+
+
+def test_calibration_without_validation_is_refused_before_the_training(monkeypatch):
+    values, slope = slopes(12)
+    monkeypatch.setattr("smoothcde.estimators.base.train", None)
+    with pytest.raises(ValueError, match="calibration needs validation series, and none were held out"):
+        quick_classifier(calibration="temperature", validation_fraction=0.0).fit(values, slope)
 
 
 def test_the_usual_recipe_gives_up_where_the_validation_loss_decides():

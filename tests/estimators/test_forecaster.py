@@ -229,6 +229,15 @@ class TestWrongUse:
         with pytest.warns(UserWarning, match="too short to hold their ends out, so the last epoch is kept"):
             quick().fit(waves(14))
 
+    def test_validation_series_too_short_to_validate(self):
+        with pytest.raises(ValueError, match=r"no validation series spans 8 \+ 4 steps of 1 with observations in both"):
+            quick().fit(waves(), waves(9))
+
+    def test_validation_arrays_have_no_times_of_their_own(self):
+        values = np.sin(np.arange(60.0))[None, None]
+        with pytest.raises(ValueError, match="give the validation series as a SeriesSet, which brings its own"):
+            quick().fit(values, values, times=3600.0 * np.arange(60))
+
     @pytest.mark.parametrize(
         ("settings", "message"),
         [

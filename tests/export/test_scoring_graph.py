@@ -12,8 +12,7 @@ from numpy.testing import assert_allclose
 from smoothcde.data import ChannelScaler
 from smoothcde.estimators import Predictor
 from smoothcde.estimators.scaling import ColumnScaler
-from smoothcde.export import ScoringGraph, export_onnx, export_torch
-from smoothcde.export.program import graph_inputs
+from smoothcde.export import ScoringGraph, export_onnx, export_torch, graph_inputs
 from smoothcde.models import build_model
 from smoothcde.series import SeriesSet
 from smoothcde.solve import StepPlan

@@ -259,5 +259,12 @@ def test_frozen_steps_are_followed_as_they_are_offline():
     np.testing.assert_allclose(stream.outputs(), frozen.outputs(recorded.offline()), atol=1e-12)
 
 
+def test_names_and_counts_of_numpy_are_plain_ones(predictor, tmp_path):
+    stream = StreamingPredictor(predictor, 5.0, series=np.array([7, 9]))
+    stream.save(tmp_path / "stream")
+    assert StreamingPredictor.load(tmp_path / "stream").series == (7, 9)
+    assert StreamingPredictor(predictor, 5.0, series=np.int64(3)).series == (0, 1, 2)
+
+
 def test_a_single_name_is_one_series(predictor):
     assert StreamingPredictor(predictor, 1.0, "bed 1").series == ("bed 1",)

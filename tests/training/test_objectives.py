@@ -59,6 +59,8 @@ def test_squared_error_and_its_r2_are_weighted(columns):
     each = ((outputs.numpy() - truth) ** 2).mean(axis=1)
     assert float(SquaredError().loss(outputs, targets, weights)) == pytest.approx(np.average(each, weights=WEIGHTS))
     expected = r2_score(truth, outputs.numpy(), sample_weight=WEIGHTS)
+    with pytest.raises(ValueError, match="the model has 5 outputs and the targets"):
+        SquaredError().loss(outputs[:, :1].expand(-1, 5), targets, weights)
     assert SquaredError().score(outputs, targets, weights) == pytest.approx(expected)
 
 

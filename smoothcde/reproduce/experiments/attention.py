@@ -41,7 +41,7 @@ EXPERIMENT = Experiment(
     "attention",
     "What the views attend to",
     "Attention of MV-CDE is blurred or follows single stamps; the encoder of MVC-CDE makes it sharp and stable.",
-    "figure 3",
+    "figure 5",
     trials,
     show,
     quick,

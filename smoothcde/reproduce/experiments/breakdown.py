@@ -39,7 +39,7 @@ EXPERIMENT = Experiment(
     "breakdown",
     "Where the time goes",
     "Building smooth paths is a small part of the time; what is saved in the solver outweighs it.",
-    "figure 9",
+    "figure 10",
     trials,
     show,
 )

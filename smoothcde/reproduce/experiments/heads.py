@@ -71,7 +71,7 @@ EXPERIMENT = Experiment(
     "Number of views and their scales",
     "More views lower the error, most where smoothing is strong, with little gain beyond four; unlike bandwidths give "
     "the better trade of error against time.",
-    "figures 5, 7 and 8",
+    "figures 6, 8 and 9",
     trials,
     show,
     quick,

@@ -52,7 +52,7 @@ EXPERIMENT = Experiment(
     "landscape",
     "Single paths, bandwidth by bandwidth",
     "Single smoothed paths vary much in accuracy with the bandwidth.",
-    "figure 6",
+    "figure 7",
     trials,
     show,
 )

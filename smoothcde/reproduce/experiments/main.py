@@ -77,7 +77,7 @@ EXPERIMENT = Experiment(
     "Main comparison",
     "MVC-CDE with Gaussian processes is as accurate as the best and needs several times fewer evaluations than "
     "splines.",
-    "table 2 and figure 4",
+    "table 2 and figure 3",
     trials,
     show,
     quick,

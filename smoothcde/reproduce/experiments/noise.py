@@ -63,7 +63,7 @@ EXPERIMENT = Experiment(
     "Robustness to noise",
     "The evaluations of smoothing paths hardly change with noise on the test series, those of interpolants grow; the "
     "error of smoothing paths grows more slowly.",
-    "figure 2",
+    "figure 4",
     trials,
     show,
     quick,

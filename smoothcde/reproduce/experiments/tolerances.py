@@ -42,7 +42,7 @@ EXPERIMENT = Experiment(
     "tolerances",
     "Splines at loose tolerances",
     "Linear and cubic paths cannot be made as efficient by relaxing the solver's tolerance without losing accuracy.",
-    "figure 4 and appendix B.6",
+    "figure 3 and appendix B.6",
     trials,
     show,
 )

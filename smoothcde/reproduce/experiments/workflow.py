@@ -49,7 +49,7 @@ EXPERIMENT = Experiment(
     "workflow",
     "Paths and the solver's steps",
     "Exact interpolation forces many short steps; smoothed views are crossed in few.",
-    "figure 1",
+    "figures 1 and 2",
     trials,
     show,
     quick,
