@@ -57,12 +57,19 @@ def _here(trials: Sequence[Trial], work: Path, workers: int, threads: int) -> It
 
 def _joblib(trials: Sequence[Trial], work: Path, workers: int, threads: int) -> Iterator[Ended]:
     from joblib import Parallel, delayed, parallel_config
+    from joblib.externals.loky.process_executor import TerminatedWorkerError
 
     with parallel_config("loky", inner_max_num_threads=threads):
         # One at a time to each process: a trial takes minutes, and what is handed out early cannot be given to others.
         few: Any = {"pre_dispatch": workers, "batch_size": 1}
         pool = Parallel(workers, return_as="generator_unordered", **few)
-        yield from pool(delayed(attempt)(trial, work, threads) for trial in trials)  # type: ignore[misc]
+        try:
+            yield from pool(delayed(attempt)(trial, work, threads) for trial in trials)  # type: ignore[misc]
+        except TerminatedWorkerError as error:
+            raise ChildProcessError(
+                "a process was killed, most likely for want of memory; results so far are kept and trials under way go "
+                "on from their checkpoints: run the same again, with fewer workers"
+            ) from error
 
 
 def _ray(trials: Sequence[Trial], work: Path, workers: int, threads: int) -> Iterator[Ended]:

@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
+from joblib.externals.loky.process_executor import TerminatedWorkerError
 from small_trials import TRIALS, determined, small
 
 from smoothcde.reproduce import measures
@@ -107,3 +108,15 @@ def test_measurements_share_a_training(tmp_path, measure, monkeypatch):
 
 def test_engines_are_those_the_command_offers():
     assert list(ENGINES) == ["here", "joblib", "ray"]
+
+
+def test_a_process_that_is_killed_is_told_with_a_remedy(tmp_path, monkeypatch):
+    class Killed:
+        def __init__(self, *arguments, **options): ...
+
+        def __call__(self, tasks):
+            raise TerminatedWorkerError("A worker process managed by the executor was unexpectedly terminated")
+
+    monkeypatch.setattr("joblib.Parallel", Killed)
+    with pytest.raises(ChildProcessError, match=r"results so far are kept .* run the same again, with fewer workers"):
+        run_trials([small()], Store(tmp_path), tmp_path, engine="joblib")
