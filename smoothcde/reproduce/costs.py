@@ -54,7 +54,7 @@ _MEASURED = {
         "log-ncde": 435,
         "cubic": 1498,
         "smoothing-spline": 586,
-        "ode-rnn": 1505,
+        "ode-rnn": 838,
         "linear": 7643,
     },
 }
