@@ -46,7 +46,7 @@ _MEASURED = {
         "mvc-gp": 173,
         "gp": 329,
         "gru-d": 438,
-        "mamba": 2400,
+        "mamba": 706,
         "kernel": 590,
         "mv-kernel": 643,
         "mv-gp": 579,
