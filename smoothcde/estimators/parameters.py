@@ -42,9 +42,10 @@ class RecipeParameters(BaseEstimator):
 
     def _seed(self) -> int:
         """Of weights, order and splits; that of the run that waits in `directory`, if chance is to choose."""
-        waiting = None if self.directory is None else Checkpoint.load(Path(self.directory))
-        if self.random_state is None and waiting is not None:
-            return int(waiting.run["recipe.seed"])
+        if self.random_state is None and self.directory is not None:
+            waiting = Checkpoint.load(Path(self.directory))
+            if waiting is not None:
+                return int(waiting.run["recipe.seed"])
         return int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
 
     def _recipe(self, count: int) -> Recipe:

@@ -37,7 +37,7 @@ class Builder:
     bandwidths: Literal["none", "one", "several"] = "none"
 
     def __call__(self, bandwidths: Sequence[float], **settings: Any) -> SeriesModel:
-        """The model; `bandwidths` and `noise` are left out where it has no use for them."""
+        """The model; `bandwidths` are left out where it has no use for them."""
         if self.bandwidths == "several":
             settings["bandwidths"] = bandwidths
         elif self.bandwidths == "one":
@@ -46,8 +46,6 @@ class Builder:
                     f"model {self.fixed['path']!r} has one path; give one bandwidth, not {len(bandwidths)}"
                 )
             settings["bandwidth"] = bandwidths[0]
-        elif "noise" not in self.settings():
-            settings.pop("noise", None)
         return self.model(**self.fixed, **settings)
 
     def settings(self) -> list[str]:
@@ -118,8 +116,10 @@ def build_model(
     check_known("model", name, MODELS)
     options = {key: settings.pop(key) for key in _SOLVER_SETTINGS if key in settings}
     builder = MODELS[name]
-    known = {*builder.settings(), "noise"}
-    if unknown := sorted(settings.keys() - known):
+    known = builder.settings()
+    if "noise" not in known:
+        settings.pop("noise", None)
+    if unknown := sorted(settings.keys() - set(known)):
         raise ValueError(
             f"model {name!r} has no setting {unknown[0]!r}; it has {choices(sorted(known))}, and those of the solver: "
             f"{choices(_SOLVER_SETTINGS)}"

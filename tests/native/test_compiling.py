@@ -52,44 +52,44 @@ def test_a_missing_compiler_is_told_and_hinders_nobody():
     assert len(outputs) == 12
 
 
-def test_a_compiler_that_fails_is_quoted(tmp_path, monkeypatch):
-    broken = tmp_path / "broken.c"
-    broken.write_text("int nothing(void) { return here; }\n")
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """Where C files are looked for, with a cache of its own."""
     monkeypatch.setattr(library, "__file__", str(tmp_path / "library.py"))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return tmp_path
+
+
+def test_a_compiler_that_fails_is_quoted(folder):
+    broken = folder / "broken.c"
+    broken.write_text("int nothing(void) { return here; }\n")
     reason = library._load.__wrapped__("broken.c")[1]
     assert reason.startswith("cc could not compile broken.c: ")
     assert "error" in reason
-    assert not list(tmp_path.rglob("*.so*"))
+    assert not list(folder.rglob("*.so*"))
 
 
-def test_what_was_compiled_once_is_not_compiled_again(tmp_path, monkeypatch):
-    (tmp_path / "small.c").write_text("int three(void) { return 3; }\n")
-    monkeypatch.setattr(library, "__file__", str(tmp_path / "library.py"))
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+def test_what_was_compiled_once_is_not_compiled_again(folder, monkeypatch):
+    (folder / "small.c").write_text("int three(void) { return 3; }\n")
     assert library._load.__wrapped__("small.c")[0].three() == 3
     monkeypatch.setattr(library.subprocess, "run", None)
     assert library._load.__wrapped__("small.c")[0].three() == 3
-    (tmp_path / "small.c").write_text("int three(void) { return 4; }\n")  # other code is compiled anew
+    (folder / "small.c").write_text("int three(void) { return 4; }\n")  # other code is compiled anew
     with pytest.raises(TypeError):
         library._load.__wrapped__("small.c")
 
 
-def test_threads_that_need_it_at_the_same_time_all_get_it(tmp_path, monkeypatch):
-    (tmp_path / "small.c").write_text("int six(void) { return 6; }\n")
-    monkeypatch.setattr(library, "__file__", str(tmp_path / "library.py"))
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+def test_threads_that_need_it_at_the_same_time_all_get_it(folder):
+    (folder / "small.c").write_text("int six(void) { return 6; }\n")
     with ThreadPoolExecutor(8) as pool:
         loaded = list(pool.map(library._load.__wrapped__, ["small.c"] * 8))
     assert [(found.six(), reason) for found, reason in loaded] == [(6, None)] * 8
-    assert len(list(tmp_path.rglob("*.so*"))) == 1  # nobody had to make do with less
+    assert len(list(folder.rglob("*.so*"))) == 1  # nobody had to make do with less
 
 
-def test_a_cache_that_cannot_be_written_to_is_done_without(tmp_path, monkeypatch):
-    (tmp_path / "small.c").write_text("int five(void) { return 5; }\n")
-    (tmp_path / "cache").write_text("a file where a folder would have to be")
-    monkeypatch.setattr(library, "__file__", str(tmp_path / "library.py"))
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+def test_a_cache_that_cannot_be_written_to_is_done_without(folder, monkeypatch):
+    (folder / "small.c").write_text("int five(void) { return 5; }\n")
+    (folder / "cache").write_text("a file where a folder would have to be")
     left = []
     monkeypatch.setattr(library.atexit, "register", lambda remove, folder, **how: left.append(folder))
     assert library._load.__wrapped__("small.c")[0].five() == 5
@@ -97,10 +97,8 @@ def test_a_cache_that_cannot_be_written_to_is_done_without(tmp_path, monkeypatch
     shutil.rmtree(left[0])
 
 
-def test_a_full_cache_that_cannot_be_written_to_is_used(tmp_path, monkeypatch):
-    (tmp_path / "small.c").write_text("int seven(void) { return 7; }\n")
-    monkeypatch.setattr(library, "__file__", str(tmp_path / "library.py"))
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+def test_a_full_cache_that_cannot_be_written_to_is_used(folder, monkeypatch):
+    (folder / "small.c").write_text("int seven(void) { return 7; }\n")
     assert library._load.__wrapped__("small.c")[0].seven() == 7
     monkeypatch.setattr(library.Path, "mkdir", None)
     monkeypatch.setattr(library.subprocess, "run", None)

@@ -11,7 +11,7 @@ from typing import Any
 
 import pandas as pd
 
-from smoothcde.series.frames import column_of
+from smoothcde.series.frames import column_of, no_numbers
 from smoothcde.series.problems import listed
 
 NOT_OBSERVED = ("", "NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "NAN", "None", "none", "NULL", "null", "?")
@@ -199,8 +199,7 @@ def _trimmed(column: pd.Series) -> pd.Series:
         return column
     told = column.str.strip()
     told = told.mask(told.isin(NOT_OBSERVED))
-    numbers = pd.Series(pd.to_numeric(told, errors="coerce"))
-    return numbers if (numbers.notna() == told.notna()).all() else told
+    return told if no_numbers(told).any() else pd.Series(pd.to_numeric(told))
 
 
 def _with_decimal_points(column: pd.Series) -> pd.Series:
