@@ -1,7 +1,7 @@
 """How well `predict_cost` knows the evaluations of a solve before it: fitted on generated series, judged on real ones.
 
 python -m benchmarks.predicted_cost            # judge; real data sets below SMOOTHCDE_DATA
-python -m benchmarks.predicted_cost --fit      # print the constants that solve/cost.py holds
+python -m benchmarks.predicted_cost --fit      # print the constants that solve/pace.py holds
 """
 
 import argparse
@@ -69,7 +69,7 @@ def fit() -> None:
         # Relative errors count, so each row is divided by its count.
         (always, rate), _ = nnls(np.stack([1 / counts, rates / counts], axis=1), np.ones(len(counts)))
         error = np.abs((always + rate * rates) / counts - 1)
-        print(f'    "{solver}": _Calibration({always:.2f}, {rate:.4f}),  # median error {np.median(error):.0%}')
+        print(f'    "{solver}": _Turns({always:.2f}, {rate:.4f}),  # median error {np.median(error):.0%}')
 
 
 def judge() -> None:

@@ -176,17 +176,18 @@ static void combine(long rows, long hp, const float *h, const float *weights, in
 /* A Runge-Kutta method whose last stage is its result: `stages[i]` makes the state of slope i + 1. */
 typedef struct {
     int64_t slopes;
-    const float *stages, *error;
+    const float *stages, *error, *departure;
 } Method;
 
-/* Mean square of a row's error over what is allowed: atol + rtol times the larger of the states at both ends. */
-static float squared_ratio(const Sizes *s, const Method *method, float h, float rtol, float atol, const float *begin,
-                           const float *end, const float *slopes, long apart) {
+/* Mean square of a row's difference, weights times slopes, over what is allowed: atol + rtol times the larger of the
+states at both ends. */
+static float squared_ratio(const Sizes *s, const Method *method, const float *weights, float h, float rtol, float atol,
+                           const float *begin, const float *end, const float *slopes, long apart) {
     vec total = spread(0);
     for (long n = 0; n < s->padded_hidden; n += LANES) {
         vec error = spread(0), from = LOAD(begin + n), to = LOAD(end + n);
         for (long j = 0; j < method->slopes; j++)
-            if (method->error[j] != 0) error += method->error[j] * LOAD(slopes + j * apart + n);
+            if (weights[j] != 0) error += weights[j] * LOAD(slopes + j * apart + n);
         from = choose(from < spread(0), -from, from);
         to = choose(to < spread(0), -to, to);
         /* The larger one, or the one that is not a number. */
@@ -199,11 +200,13 @@ static float squared_ratio(const Sizes *s, const Method *method, float h, float 
 /* Steps of all rows, one after the other.
 
 z, first: [rows, hidden], state and slope at the beginning; dx: [rows, steps, slopes - 1, channels]; h: [rows, steps].
-state, slope: at the end; ratio: [rows, steps], mean square of error over tolerance.
+state, slope: at the end; ratio: [rows, steps], mean square of error over tolerance; departure: likewise of the method's
+other difference, if it has one.
 kept_y, kept_a, kept_t: [slopes - 1, rows, ...], for the backward pass of a single step; NULL to forget them. */
 int step_forward(const Sizes *s, const Weights *w, const int64_t *rows_of_view, const Method *method, int64_t steps,
                  float rtol, float atol, const float *z, const float *first, const float *dx, const float *h,
-                 float *state, float *slope, float *ratio, float *kept_y, float *kept_a, float *kept_t) {
+                 float *state, float *slope, float *ratio, float *departure, float *kept_y, float *kept_a,
+                 float *kept_t) {
     long hidden = s->hidden, hp = s->padded_hidden, wp = s->padded_width, d = s->channels, matrix = hp * d, all = 0,
          count;
     long stages = method->slopes - 1, dx_row = steps * stages * d;
@@ -244,9 +247,14 @@ int step_forward(const Sizes *s, const Weights *w, const int64_t *rows_of_view, 
                     evaluate(s, &weights, rows, y, dx + r0 * dx_row + (step * stages + i) * d, dx_row, a, t,
                              t ? matrix : 0, slopes + (i + 1) * apart);
                 }
-                for (long r = 0; r < rows; r++)
-                    ratio[(r0 + r) * steps + step] = squared_ratio(s, method, size[r], rtol, atol, begin + r * hp,
-                                                                   y + r * hp, slopes + r * hp, apart);
+                for (long r = 0; r < rows; r++) {
+                    long place = (r0 + r) * steps + step;
+                    ratio[place] = squared_ratio(s, method, method->error, size[r], rtol, atol, begin + r * hp,
+                                                 y + r * hp, slopes + r * hp, apart);
+                    if (departure)
+                        departure[place] = squared_ratio(s, method, method->departure, size[r], rtol, atol,
+                                                         begin + r * hp, y + r * hp, slopes + r * hp, apart);
+                }
             }
             unpadded(rows, hidden, hp, y, state + r0 * hidden);
             unpadded(rows, hidden, hp, slopes + stages * apart, slope + r0 * hidden);

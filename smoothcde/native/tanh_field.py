@@ -36,17 +36,18 @@ _Gradients = structure("_Gradients", ctypes.c_void_p, "inner", "inner_bias", "ou
 
 
 class _Method(ctypes.Structure):
-    _fields_ = [("slopes", ctypes.c_int64), ("stages", ctypes.c_void_p), ("error", ctypes.c_void_p)]
+    _fields_ = [("slopes", ctypes.c_int64), *((name, ctypes.c_void_p) for name in ("stages", "error", "departure"))]
 
 
 class StepResult(NamedTuple):
-    """State and slope at the end of a step, and per row the mean square of error over tolerance; of several steps, each
-    one's.
+    """State and slope at the end of a step, and per row the mean squares of error and departure over tolerance; of
+    several steps, each one's.
     """
 
     state: Float[Tensor, "rows hidden"]
     slope: Float[Tensor, "rows hidden"]
     squared_ratio: Float[Tensor, "rows *steps"]
+    squared_departure: Float[Tensor, "rows *steps"] | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,23 +57,27 @@ class Method:
     Attributes:
         stages: row i makes the state of slope i + 1.
         error: weights of the slopes in the error.
+        departure: weights of the slopes in another difference that is wanted, or None.
     """
 
     stages: np.ndarray
     error: np.ndarray
+    departure: np.ndarray | None
 
     @cached_property
     def structure(self) -> _Method:
         """For C."""
-        return _Method(len(self.error), self.stages.ctypes.data, self.error.ctypes.data)
+        departure = None if self.departure is None else self.departure.ctypes.data
+        return _Method(len(self.error), self.stages.ctypes.data, self.error.ctypes.data, departure)
 
     @classmethod
-    def of(cls, stages: Sequence[np.ndarray], error: np.ndarray) -> "Method":
+    def of(cls, stages: Sequence[np.ndarray], error: np.ndarray, departure: np.ndarray | None) -> "Method":
         """From the lower triangle of a tableau."""
         square = np.zeros((len(stages), len(stages)), dtype=np.float32)
         for row, weights in enumerate(stages):
             square[row, : len(weights)] = weights
-        return cls(square, np.ascontiguousarray(error, dtype=np.float32))
+        single = (None if row is None else np.ascontiguousarray(row, dtype=np.float32) for row in (error, departure))
+        return cls(square, *single)
 
 
 class PackedField:
@@ -200,16 +205,17 @@ class PackedField:
 
     def advance(self, method: Method, z, first, dx, h, tolerances, rows_of_view, kept) -> StepResult:
         """A step without a graph."""
-        state, slope, ratio = self._advance(method, z, first, dx[:, None], h, tolerances, rows_of_view, kept)
-        return StepResult(state, slope, ratio[:, 0])
+        state, slope, *squares = self._advance(method, z, first, dx[:, None], h, tolerances, rows_of_view, kept)
+        return StepResult(state, slope, *(None if square is None else square[:, 0] for square in squares))
 
     def _advance(self, method: Method, z, first, dx, h, tolerances, rows_of_view, kept) -> StepResult:
         state, slope, ratio = room(*z.shape), room(*z.shape), room(*h.shape)
+        departure = None if method.departure is None else room(*h.shape)
         steps, rtol, atol = ctypes.c_int64(dx.shape[1]), *(ctypes.c_float(tolerance) for tolerance in tolerances)
         inputs = (t.contiguous() for t in (z, first, dx, h))
-        arguments = (method.structure, steps, rtol, atol, *inputs, state, slope, ratio, *kept)
+        arguments = (method.structure, steps, rtol, atol, *inputs, state, slope, ratio, departure, *kept)
         self._call("step_forward", self._forward_weights, rows_of_view, *arguments)
-        return StepResult(state, slope, ratio)
+        return StepResult(state, slope, ratio, departure)
 
     def _sums(self, wanted: bool, threads: int) -> tuple[ctypes.Structure, list[Tensor]]:
         """Room for the gradients of the weights, a share for each thread."""
@@ -275,12 +281,12 @@ class _Step(torch.autograd.Function):
         result = field.advance(method, z, first, dx, h, tolerances, rows_of_view, kept)
         ctx.fixed = fixed
         ctx.save_for_backward(z, first, dx, *kept, *parameters)
-        ctx.mark_non_differentiable(result.squared_ratio)
+        ctx.mark_non_differentiable(*(square for square in result[2:] if square is not None))
         return tuple(result)
 
     @staticmethod
     def backward(ctx, *gradients):
-        g_state, g_slope, _ = gradients
+        g_state, g_slope, *_ = gradients
         z, first, dx, y, a, t, *parameters = ctx.saved_tensors
         field, method, h, _, rows_of_view = ctx.fixed
         needs = ctx.needs_input_grad

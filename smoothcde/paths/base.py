@@ -133,6 +133,14 @@ class Path(ABC):
         times = torch.minimum(start + shares[:, None, :] * (end - start), end)
         return self.derivative(times.flatten(0, 1))
 
+    def derivatives_at(
+        self, shares: Float64[Tensor, "moments"], orders: int
+    ) -> Float[Tensor, "orders rows moments channels"] | None:
+        """X', X'' and so on at the same shares of each row's own window, time measured in windows, if they are at hand;
+        None if they would cost as much as many slopes.
+        """
+        return None
+
     def select(self: AnyPath, rows: Any) -> AnyPath:
         """The paths of the given rows (indices or a boolean mask)."""
         index = torch.arange(self.rows, device=self.device)[rows].reshape(-1)

@@ -63,6 +63,18 @@ class IntegralPath(Path):
         before = self.path._evaluate(t) if order == 1 else self.path._derivative(t, order - 1)
         return torch.cat([self.path._derivative(t, order), before / self.scale], dim=2)
 
+    def derivatives_at(
+        self, shares: Float64[Tensor, "moments"], orders: int
+    ) -> Float[Tensor, "orders rows moments channels"] | None:
+        """The path's, and beside them the one before each."""
+        found = self.path.derivatives_at(shares, orders)
+        if found is None:
+            return None
+        times = self.start[:, None] + (self.end - self.start)[:, None] * shares
+        before = torch.cat([self.path.evaluate(times)[None], found[:-1]])
+        window = ((self.end - self.start) / self.scale)[:, None, None].to(self.dtype)
+        return torch.cat([found, before * window], dim=3)
+
     def _integral(self, t: Float64[Tensor, "rows moments"]) -> Float[Tensor, "rows moments channels"]:
         """By Gauss-Legendre quadrature on panels that end on the path's knots; an equation asks for slopes only."""
         start = self.start[:, None, None]

@@ -41,6 +41,13 @@ class TimePath(Path):
         slope = 1 / self.scale[:, None] if order == 1 else torch.zeros_like(self.scale[:, None])
         return slope.expand(*t.shape, 1)
 
+    def derivatives_at(
+        self, shares: Float64[Tensor, "moments"], orders: int
+    ) -> Float[Tensor, "orders rows moments channels"]:
+        """A window over the scale, and zeros."""
+        slope = ((self.end - self.start)[:, None] / self.scale).expand(self.rows, len(shares))[..., None].to(self.dtype)
+        return torch.stack([slope, *[torch.zeros_like(slope)] * (orders - 1)])
+
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class JoinedPath(Path):
@@ -88,6 +95,14 @@ class JoinedPath(Path):
 
     def _derivative(self, t: Float64[Tensor, "rows moments"], order: int) -> Float[Tensor, "rows moments channels"]:
         return torch.cat([part._derivative(t, order) for part in self.parts], dim=2)
+
+    def derivatives_at(
+        self, shares: Float64[Tensor, "moments"], orders: int
+    ) -> Float[Tensor, "orders rows moments channels"] | None:
+        """Those of all parts, if all have them at hand."""
+        found = [part.derivatives_at(shares, orders) for part in self.parts]
+        known = [derivatives for derivatives in found if derivatives is not None]
+        return torch.cat(known, dim=3) if len(known) == len(found) else None
 
     def slopes_at(self, shares: Float64[Tensor, "views moments"]) -> Float[Tensor, "rows moments channels"]:
         """Those of all parts."""

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from smoothcde.solve.controller import Controller
+from smoothcde.solve.estimate import Estimate
+from smoothcde.solve.pace import Pace
 from smoothcde.solve.result import CODES, Status
 
 RUNNING = -1
@@ -37,8 +39,8 @@ class Clock:
         knots: np.ndarray,
         limits: np.ndarray,
         controller: Controller,
-        order: int,
         max_steps: int,
+        pace: Pace,
     ):
         self.time = start.astype(np.float64).copy()
         self.size = np.zeros(len(start))
@@ -47,7 +49,7 @@ class Clock:
         self.rejected = np.zeros(len(start), dtype=np.int64)
         self.code = np.where(end > start, RUNNING, _CODE[Status.FINISHED])
         self._end, self._limits = end, limits
-        self._controller, self._order, self._max_steps = controller, order, max_steps
+        self._controller, self._max_steps, self._pace = controller, max_steps, pace
         self._previous = np.ones(len(start))
         self.landed = np.zeros(len(start), dtype=bool)
         # Points to land on: knots strictly inside the window, then its end.
@@ -63,7 +65,7 @@ class Clock:
         return self.code == RUNNING
 
     def begin(self, size: np.ndarray) -> None:
-        """Set the first step sizes; units whose first slope was not finite end here."""
+        """Set the first step sizes, in ticks of the pace; units whose first slope was not finite end here."""
         self.code[self.running & ~np.isfinite(size)] = _CODE[Status.NON_FINITE]
         self.size = np.where(self.running, size, 0.0)
 
@@ -72,7 +74,7 @@ class Clock:
         running = self.running
         target = self._target()
         room = target - self.time
-        wanted = np.minimum(self.size, self._limits)
+        wanted = np.minimum(self._pace.length(self.time, self.size), self._limits)
         lands = wanted * STRETCH >= room
         # Two equal steps to the landing point instead of a long one and a sliver.
         size = np.where(lands, room, np.where(2 * wanted > room, room / 2, wanted))
@@ -84,19 +86,21 @@ class Clock:
         """Every running unit (or those of `of`) was evaluated this often."""
         self.nfe[self.running if of is None else self.running & of] += evaluations
 
-    def settle(self, step: Proposal, ratio: np.ndarray) -> np.ndarray:
-        """Accept or reject each unit's step by its error ratio; return which were accepted."""
+    def settle(self, step: Proposal, error: Estimate) -> np.ndarray:
+        """Accept or reject each unit's step by its error; return which were accepted."""
         running = self.running
-        finite = np.isfinite(ratio)
-        ratio = np.where(finite, ratio, np.inf)
+        finite = np.isfinite(error.ratio)
+        ratio = np.where(finite, error.ratio, np.inf)
         accepted = running & (ratio <= 1)
         rejected = running & ~accepted
         self.accepted[accepted] += 1
         self.rejected[rejected] += 1
 
-        size = step.size * self._controller.factor(ratio, self._previous, self._order)
-        # A step cut short by a landing point says nothing against the size that was wanted before it.
-        size = np.where(accepted & (step.size < self.size), np.maximum(size, self.size), size)
+        taken = self._pace.size(step.begin, step.size)
+        size = taken * self._controller.factor(ratio, self._previous, error.order)
+        # A step cut short by a landing point says nothing against the size that was wanted before it. (Not by rounding
+        # on the way from ticks to time and back.)
+        size = np.where(accepted & (taken < (1 - 1e-9) * self.size), np.maximum(size, self.size), size)
         self.size = np.where(running, size, self.size)
         self._previous = np.where(accepted, np.maximum(ratio, 1e-4), self._previous)
         self.time = np.where(accepted, step.end, self.time)
@@ -109,7 +113,7 @@ class Clock:
             self._next[behind] += 1
 
         self.code[accepted & (self.time >= self._end)] = _CODE[Status.FINISHED]
-        stuck = rejected & (self.size < self._smallest)
+        stuck = rejected & (self._pace.length(self.time, self.size) < self._smallest)
         self.code[stuck] = _CODE[Status.STEP_UNDERFLOW]
         self.code[stuck & ~finite] = _CODE[Status.NON_FINITE]
         self.code[self.running & (self.accepted + self.rejected >= self._max_steps)] = _CODE[Status.STEP_LIMIT]

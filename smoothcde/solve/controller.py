@@ -10,7 +10,7 @@ import numpy as np
 class Controller(Protocol):
     """Factors from one step size to the next, for many units at once."""
 
-    def factor(self, ratio: np.ndarray, previous: np.ndarray, order: int) -> np.ndarray:
+    def factor(self, ratio: np.ndarray, previous: np.ndarray, order: np.ndarray) -> np.ndarray:
         """Step size factor, given the error over the tolerance in this step and in the last accepted one."""
         ...
 
@@ -23,7 +23,7 @@ class IntegralController:
     shrink: float = 0.2
     grow: float = 10.0
 
-    def factor(self, ratio: np.ndarray, previous: np.ndarray, order: int) -> np.ndarray:
+    def factor(self, ratio: np.ndarray, previous: np.ndarray, order: np.ndarray) -> np.ndarray:
         """As above; an error of zero grows the step as far as allowed."""
         least = np.where(ratio < 1, 1.0, self.shrink)
         with np.errstate(divide="ignore"):
@@ -46,7 +46,7 @@ class PIController:
     grow: float = 5.0
     damping: float = 0.04
 
-    def factor(self, ratio: np.ndarray, previous: np.ndarray, order: int) -> np.ndarray:
+    def factor(self, ratio: np.ndarray, previous: np.ndarray, order: np.ndarray) -> np.ndarray:
         """As above; at most 1 after a rejected step."""
         exponent = np.where(ratio <= 1, 1.0 / order - 0.75 * self.damping, 1.0 / order)
         with np.errstate(divide="ignore"):

@@ -2,52 +2,18 @@
 
 import math
 from collections.abc import Callable
-from typing import NamedTuple
 
 import numpy as np
-import torch
 
 from smoothcde.checks import check_above_zero, check_choice
 from smoothcde.paths import Path
+from smoothcde.solve.pace import TURNS, turning, turns_of_a_step
 from smoothcde.solve.tableaus import TABLEAUS
-
-MOMENTS = 64
-"""Where the path's derivatives are looked at: midpoints of equal parts of the window."""
-
-
-class _Calibration(NamedTuple):
-    """Steps = always + rate * tolerance^(-1/(p+1)) * roughness.
-
-    Fitted by `benchmarks/predicted_cost.py` to generated series of many bandwidths and fields as models begin with.
-    """
-
-    always: float
-    rate: float
-
-
-CALIBRATIONS = {
-    "bosh3": _Calibration(0.17, 0.2664),
-    "dopri5": _Calibration(1.68, 0.1289),
-    "tsit5": _Calibration(1.30, 0.1606),
-    "dopri8": _Calibration(0.88, 0.2075),
-}
 
 
 def roughness(path: Path) -> np.ndarray:
-    """How often each row's state turns over its window.
-
-    A method of order p errs by the (p+1)-th derivative of the state, which along z' = f(z) X' is a sum of products of
-    the path's derivatives whose orders add up to p + 1, and a step's length goes with its (p+1)-th root. Theorem 1 of
-    the paper keeps the highest derivative alone, which very smooth paths hardly have. On recordings the third-order
-    products, whatever the method's order, rank rows as well as those of order p + 1, and any path can tell them.
-    """
-    share = (torch.arange(MOMENTS, dtype=torch.float64, device=path.device) + 0.5) / MOMENTS
-    window = path.end - path.start
-    t = path.start[:, None] + window[:, None] * share
-    with torch.no_grad():
-        first, second, third = (path.derivative(t, order).double().norm(dim=2) for order in (1, 2, 3))
-        turns = (first**3 + first * second + third) ** (1 / 3)
-        return (turns.mean(dim=1) * window).cpu().numpy()
+    """How often the state that each row drives turns over its window; see `turning`."""
+    return turning(path).mean(axis=1)
 
 
 def predict_cost(path: Path, tolerance: float, solver: str = "dopri5") -> np.ndarray:
@@ -60,11 +26,10 @@ def predict_cost(path: Path, tolerance: float, solver: str = "dopri5") -> np.nda
     Right in rank and about right in size for fields as models begin with; training makes a field steeper, and all rows
     dearer alike. Kinks are not smooth: a path that has some costs at least a step for each piece, on top.
     """
-    check_choice("solver", solver, CALIBRATIONS)
+    check_choice("solver", solver, TURNS)
     check_above_zero("tolerance", tolerance, "it must be positive, 1e-3 is a usual choice")
-    tableau, (always, rate) = TABLEAUS[solver], CALIBRATIONS[solver]
-    order = tableau.order
-    steps = always + rate * tolerance ** (-1 / (order + 1)) * roughness(path)
+    tableau = TABLEAUS[solver]
+    steps = TURNS[solver].always + roughness(path) / turns_of_a_step(solver, tableau.order, tolerance)
     if (longest := path.longest_step) is not None:
         steps = np.maximum(steps, ((path.end - path.start) / longest).cpu().numpy())
     kinks = path.knots.isfinite().sum(dim=1).cpu().numpy() if path.knots.shape[1] else 0

@@ -125,7 +125,7 @@ def _one_by_one(tableau: Tableau, term: ControlTerm, stretch: Stretch, tolerance
     z, slope, controls, h = (x.flatten(0, 1) for x in (stretch.z, stretch.slope, stretch.controls, stretch.h))
     whole = term.steps(tableau, z, slope, controls, h, tolerances, rows)
     if whole is not None:
-        return Taken(*(x.unflatten(0, shape) for x in whole))
+        return Taken(*(x.unflatten(0, shape) for x in (whole.state, whole.slope, whole.squared_ratio)))
     for step in range(h.shape[1]):
         done = advance(tableau, term, rows, z, slope, controls[:, step], h[:, step, None], tolerances)
         z, slope = done.state, done.slope

@@ -9,9 +9,11 @@ from torch.utils.checkpoint import checkpoint
 
 from smoothcde.solve.clock import Clock, Proposal
 from smoothcde.solve.controller import IntegralController, PIController
+from smoothcde.solve.estimate import Estimate, corrected, embedded
+from smoothcde.solve.pace import Turning, turns_of_a_step
 from smoothcde.solve.problem import Problem
 from smoothcde.solve.result import Solution, Stats, Trace
-from smoothcde.solve.start import first_step
+from smoothcde.solve.start import first_step, first_turns
 from smoothcde.solve.step import Dense, Stale, Step, take_step
 from smoothcde.solve.windows import WindowedTerm
 
@@ -55,7 +57,10 @@ class _March:
         knots = problem.unit_knots(self.term.knots, len(start))
         controller = IntegralController() if options.step_control == "joint" else PIController()
         limits = problem.unit_limits(self.term.longest_step, self.unit_of_row, len(start))
-        self.clock = Clock(start, end, knots, limits, controller, self.tableau.order, options.max_steps)
+        self.pace = problem.unit_pace(self.unit_of_row, start, end)
+        self.clock = Clock(start, end, knots, limits, controller, options.max_steps, self.pace)
+        # As others do it where the whole batch shares its steps or kinks are passed over.
+        self.corrects = options.step_control != "joint" and options.knots == "land"
         self.backward_nfe = np.zeros(len(self.unit_of_row), dtype=np.int64)
         # Far enough from a kink to be on one side of it after rounding; units without kinks have no need of it.
         kinked = np.isfinite(knots).any(axis=1)
@@ -79,11 +84,10 @@ class _March:
             proposal = self.clock.propose()
             dense, asked = self._asked(proposal)
             step = self._try(proposal, dense)
-            squares = step.squared_ratio.double().cpu().numpy()  # the one synchronisation of a step
-            ratio = self._unit_ratio(squares)
-            if not np.isfinite(ratio).all() and (ratio <= 1).any():
-                step = self._without(proposal, dense, ~np.isfinite(ratio))
-            accepted = self.clock.settle(proposal, ratio)
+            error = self._error(step)
+            if not np.isfinite(error.ratio).all() and (error.ratio <= 1).any():
+                step = self._without(proposal, dense, ~np.isfinite(error.ratio))
+            accepted = self.clock.settle(proposal, error)
             self._keep(proposal, step, accepted, asked)
             self._clear_away()
         return self._solution()
@@ -91,13 +95,31 @@ class _March:
     def _begin(self) -> None:
         """The first slope and the first step size."""
         start = self.clock.time.copy()
+        self.slope = self._slope(start, self.z)
+        if isinstance(self.pace, Turning):
+            usual = turns_of_a_step(self.tableau.name, self.tableau.order, max(self.tolerances))
+            size = first_turns(self.z, self.slope, self.tolerances, usual, self.pace.first, self._mean_over_units)
+            self.clock.count(1)
+        else:
+            size = self._first_step(start)
+            self.clock.count(2)
+        before = self.clock.running
+        self.clock.begin(size)
+        if (before & ~self.clock.running).any():
+            # Their slopes are no numbers; left in the graph, they would make the gradients of all others none either.
+            self._clear_away(at_once=True)
+            self.slope = self._slope(start, self.z) if len(self.present.index) else None
+        if not self.reuses:
+            self.slope = None
+
+    def _first_step(self, start: np.ndarray) -> np.ndarray:
+        assert self.slope is not None
         room = np.where(self.clock.running, self.problem.unit_windows(self.unit_of_row)[1] - start, 0.0)
 
         def slope_after(step: np.ndarray, z: Tensor) -> Tensor:
             return self._slope(start + step, z)
 
-        self.slope = self._slope(start, self.z)
-        size = first_step(
+        return first_step(
             self.z,
             self.slope,
             self.tolerances,
@@ -109,15 +131,6 @@ class _March:
             lambda of_unit: of_unit[self.unit_of_row],
             slope_after,
         )
-        self.clock.count(2)
-        before = self.clock.running
-        self.clock.begin(size)
-        if (before & ~self.clock.running).any():
-            # Their slopes are no numbers; left in the graph, they would make the gradients of all others none either.
-            self._clear_away(at_once=True)
-            self.slope = self._slope(start, self.z) if len(self.present.index) else None
-        if not self.reuses:
-            self.slope = None
 
     def _slope(self, unit_times: np.ndarray, z: Tensor) -> Tensor:
         times = (unit_times + self.margin)[self.unit_of_row[self.present.index]][:, None]
@@ -238,8 +251,15 @@ class _March:
         share = (times[position, column] - proposal.begin[unit]) / proposal.size[unit]
         return Dense(self._to_device(position, torch.long), self._to_device(np.minimum(share, 1.0))), (position, column)
 
-    def _unit_ratio(self, squares: np.ndarray) -> np.ndarray:
-        return np.sqrt(self._mean_over_units(squares))
+    def _error(self, step: Step) -> Estimate:
+        """Of each unit's step; the one synchronisation of a step."""
+        departure = step.squared_departure if self.corrects else None
+        parts = [step.squared_ratio] if departure is None else [step.squared_ratio, departure]
+        squares = [self._mean_over_units(part) for part in torch.stack(parts).double().cpu().numpy()]
+        if not self.corrects:
+            return embedded(self.tableau, *squares)
+        components = self.z.shape[1] * (len(self.unit_of_row) // len(self.clock.time))
+        return corrected(self.tableau, max(self.tolerances), components, *squares)
 
     def _mean_over_units(self, per_row: np.ndarray) -> np.ndarray:
         """Mean over the rows present of each unit; zero for units that have left."""

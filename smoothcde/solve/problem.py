@@ -9,6 +9,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from smoothcde.solve.options import SolverOptions
+from smoothcde.solve.pace import Pace, Steady, Turning, turning_at_hand
 from smoothcde.solve.rows import Rows
 from smoothcde.solve.tableaus import TABLEAUS, Tableau
 from smoothcde.solve.terms import AlongPath, Term
@@ -89,6 +90,22 @@ class Problem:
             per_view = host.reshape(self.rows.views, self.rows.samples, -1)
             return np.swapaxes(per_view, 0, 1).reshape(self.rows.samples, -1)
         return np.unique(host[np.isfinite(host)])[None]
+
+    def unit_pace(self, unit_of_row: np.ndarray, start: np.ndarray, end: np.ndarray) -> Pace:
+        """The clock of steps over the units' windows: a path's turns where it tells them, that of the row that turns
+        most; time where the whole batch shares its steps or kinks are passed over, as others do it.
+        """
+        term, options = self.term, self.options
+        if not isinstance(term, AlongPath) or options.step_control == "joint" or options.knots == "step_over":
+            return Steady()
+        windows = (term.path.start, start), (term.path.end, end)
+        if not all(np.array_equal(own.cpu().numpy(), asked[unit_of_row]) for own, asked in windows):
+            return Steady()
+        if (rate := turning_at_hand(term.path)) is None or not np.isfinite(rate).all():
+            return Steady()
+        most = np.zeros((len(start), rate.shape[1]))
+        np.maximum.at(most, unit_of_row, rate)
+        return Turning.of(start, end, most)
 
     def unit_limits(self, longest: Tensor | None, unit_of_row: np.ndarray, units: int) -> np.ndarray:
         """The longest step of each unit: that of its row with the shortest."""

@@ -67,6 +67,7 @@ class Step(NamedTuple):
         slope: at the end of the step, the next step's first.
         states: wanted inside the step, or None.
         squared_ratio: per row, the mean square of error over tolerance; carries no gradient.
+        squared_departure: the same of `Tableau.departure`, if there is one.
     """
 
     first: Float[Tensor, "rows hidden"]
@@ -74,6 +75,7 @@ class Step(NamedTuple):
     slope: Float[Tensor, "rows hidden"]
     states: Float[Tensor, "wanted hidden"] | None
     squared_ratio: Float[Tensor, "rows"]
+    squared_departure: Float[Tensor, "rows"] | None
 
 
 def take_step(
@@ -113,7 +115,7 @@ def advance(
     if first is not None and dense is None:
         whole = term.step(tableau, z, first, controls, h, tolerances, rows)
         if whole is not None:
-            return Step(first, whole.state, whole.slope, None, whole.squared_ratio)
+            return Step(first, whole.state, whole.slope, None, whole.squared_ratio, whole.squared_departure)
     slopes = [] if first is None else [first]
     known = len(slopes)
     state = z
@@ -122,15 +124,16 @@ def advance(
         slopes.append(term.slope(state, controls, stage - known, rows))
     states = None if dense is None else _inside(tableau, z, h, slopes, dense)
     with torch.no_grad():
-        ratio = _squared_ratio(tableau, z, state, h, slopes, tolerances)
-    return Step(slopes[0], state, slopes[-1], states, ratio)
+        rtol, atol = tolerances
+        allowed = torch.maximum(z.abs(), state.abs()).mul_(rtol).add_(atol)
+        ratio = _squared_ratio(tableau.error, h, slopes, allowed)
+        departure = None if tableau.departure is None else _squared_ratio(tableau.departure, h, slopes, allowed)
+    return Step(slopes[0], state, slopes[-1], states, ratio, departure)
 
 
-def _squared_ratio(tableau: Tableau, z, state, h, slopes, tolerances: tuple[float, float]) -> Tensor:
-    rtol, atol = tolerances
-    error = _combine(torch.zeros_like(z), h, tuple(tableau.error.tolist()), slopes)
-    allowed = torch.maximum(z.abs(), state.abs()).mul_(rtol).add_(atol)
-    return (error / allowed).square_().mean(dim=1)
+def _squared_ratio(weights: np.ndarray, h: Tensor, slopes, allowed: Tensor) -> Tensor:
+    difference = _combine(torch.zeros_like(allowed), h, tuple(weights.tolist()), slopes)
+    return (difference / allowed).square_().mean(dim=1)
 
 
 def _inside(tableau: Tableau, z, h, slopes, dense: Dense) -> Tensor:

@@ -21,6 +21,8 @@ class Tableau:
         error: weights of the error estimate, one per slope.
         dense: `[slopes, degree]`, row j holds the coefficients of theta, theta^2, ... in slope j's weight, so that
             z(t + theta h) = z + h sum_j b_j(theta) k_j.
+        trust: by how much a long step's error exceeds its estimate, see `solve/estimate.py`; zero for methods whose
+            last stage but one does not end where the step does, or whose estimate serves long steps too.
     """
 
     name: str
@@ -29,6 +31,7 @@ class Tableau:
     stages: tuple[np.ndarray, ...]
     error: np.ndarray
     dense: np.ndarray
+    trust: float = 0.0
 
     @property
     def slopes(self) -> int:
@@ -41,16 +44,24 @@ class Tableau:
         return np.append(self.stages[-1], 0.0)
 
     @cached_property
+    def departure(self) -> np.ndarray | None:
+        """From the result to the state of the stage before it, one weight per slope; None without `trust`."""
+        if not self.trust:
+            return None
+        before = self.stages[-2]
+        return np.append(before, np.zeros(self.slopes - len(before))) - self.weights
+
+    @cached_property
     def compiled(self) -> Method:
         """As compiled steps take it."""
-        return Method.of(self.stages, self.error)
+        return Method.of(self.stages, self.error, self.departure)
 
 
-def _tableau(name: str, order: int, nodes, stages, lower, dense) -> Tableau:
+def _tableau(name: str, order: int, nodes, stages, lower, dense, trust: float = 0.0) -> Tableau:
     """Build a tableau from the embedded weights `lower`, one per slope."""
     stages = tuple(np.array(row, dtype=np.float64) for row in stages)
     error = np.append(stages[-1], 0.0) - np.array(lower, dtype=np.float64)
-    return Tableau(name, order, np.array([0.0, *nodes]), stages, error, np.array(dense, dtype=np.float64))
+    return Tableau(name, order, np.array([0.0, *nodes]), stages, error, np.array(dense, dtype=np.float64), trust)
 
 
 def _expanded(*factors: tuple[float | int, ...]) -> list[float]:
@@ -97,6 +108,7 @@ DOPRI5 = _tableau(
         [0, -282668133 / 205662961, 2019193451 / 616988883, -1453857185 / 822651844],
         [0, 40617522 / 29380423, -110615467 / 29380423, 69997945 / 29380423],
     ],
+    trust=7.4,
 )
 
 # Tsitouras (2011), "Runge-Kutta pairs of order 5(4) satisfying only the first column simplifying assumption".
@@ -141,6 +153,7 @@ TSIT5 = _tableau(
         _expanded((-34.87065786149660974,), (0, 0, 1), (-1.2, 1), (-0.666666666666666667, 1)),
         _expanded((2.5,), (0, 0, 1), (-1, 1), (-0.6, 1)),
     ],
+    trust=4.5,
 )
 
 # Prince and Dormand (1981), "High order embedded Runge-Kutta formulae", RK8(7)13M, made FSAL by a 14th evaluation; the

@@ -84,6 +84,9 @@ def test_whole_steps_are_those_taken_slope_by_slope(views, series, hidden, width
     close(step.state, expected.state)
     close(step.slope, expected.slope)
     close(step.squared_ratio.sqrt(), expected.squared_ratio.sqrt(), 1e-3)  # a small difference of large numbers
+    assert (step.squared_departure is None) == (tableau.departure is None)
+    if expected.squared_departure is not None:
+        close(step.squared_departure.sqrt(), expected.squared_departure.sqrt(), 1e-4)
     gradients = normal(2, n, hidden, seed=4)
     found = torch.autograd.grad([step.state, step.slope], [*inputs, *field.parameters()], list(gradients))
     outputs = [expected.state, expected.slope]

@@ -82,13 +82,10 @@ def test_every_row_on_a_kernel_path_is_within_ten_tolerances_of_scipy(solver, st
 
 
 @pytest.mark.parametrize("solver", TABLEAUS)
-def test_rows_on_a_gp_path_are_within_ten_tolerances_of_scipy(solver):
-    """At coarse tolerances most rows for methods of order 5: they underestimate the errors of such long steps."""
-    *_, expected = problem("gp", 10)
+def test_every_row_on_a_gp_path_is_within_ten_tolerances_of_scipy(solver):
+    *_, expected = problem("gp", 40)
     for tolerance in TOLERANCES[solver]:
-        found = errors(solve("gp", solver, tolerance, n=10), expected, tolerance)
-        hard = solver in ("dopri5", "tsit5") and tolerance >= 1e-4
-        assert np.quantile(found, 0.75 if hard else 1.0) < 10
+        assert errors(solve("gp", solver, tolerance, n=40), expected, tolerance).max() < 10
 
 
 @pytest.mark.parametrize("solver", TABLEAUS)
@@ -170,12 +167,15 @@ def test_an_ordinary_equation_keeps_to_each_rows_window_too(step_control):
 
 @pytest.mark.parametrize("fit", [lambda b: GPPath.fit(b, WIDE, 0.1), LinearPath.fit], ids=["smooth", "with kinks"])
 def test_counted_evaluations_are_those_that_happened(fit):
-    """Two to begin with, six for each step of dopri5 whose first slope is known, one more after each kink."""
+    """One to begin with, one more for a first step that the path does not tell; six for each step of dopri5 whose first
+    slope is known, one more after each kink.
+    """
     path, field = fit(double(smooth_series(n=1))), TinyField()
     solution = integrate(ControlTerm(field, path), states(1), path.start, path.end)
     tried = solution.stats.accepted + solution.stats.rejected
     assert solution.stats.nfe.tolist() == [field.calls]
-    assert solution.stats.nfe.tolist() == (2 + 6 * tried + path.knots.shape[1]).tolist()
+    first = 1 if isinstance(path, GPPath) else 2
+    assert solution.stats.nfe.tolist() == (first + 6 * tried + path.knots.shape[1]).tolist()
 
 
 def test_steps_are_written_down_from_start_to_end():

@@ -1,0 +1,158 @@
+"""The clock by which steps are measured: time itself, or how often a path turns in it."""
+
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol, runtime_checkable
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from smoothcde.paths import Path
+
+CELLS = 64
+"""Equal parts of a window on which a path is looked at, each in its middle."""
+QUIET = 0.05
+"""A path that stands still is taken to turn at this share of its mean rate: nothing is to be divided by zero."""
+
+
+class _Turns(NamedTuple):
+    """Steps of a method over a path = always + rate * tolerance^(-1/(order + 1)) * turns.
+
+    Fitted by `benchmarks/predicted_cost.py` to generated series of many bandwidths and fields as models begin with.
+    """
+
+    always: float
+    rate: float
+
+
+TURNS = {
+    "bosh3": _Turns(0.00, 0.2139),
+    "dopri5": _Turns(0.19, 0.1416),
+    "tsit5": _Turns(0.06, 0.1578),
+    "dopri8": _Turns(0.00, 0.1870),
+}
+
+
+def turning(path: Path) -> np.ndarray:
+    """How often per window the state that a path drives turns, `[rows, CELLS]`: in the first cell, the second, ...
+
+    A method of order p errs by the (p+1)-th derivative of the state, which along z' = f(z) X' is a sum of products of
+    the path's derivatives whose orders add up to p + 1, and a step's length goes with its (p+1)-th root. Theorem 1 of
+    the paper keeps the highest derivative alone, which very smooth paths hardly have. The fourth-order products,
+    whatever the method's order, tell the error of a step within a factor of 1.6 before it is taken (root mean square
+    of the logarithm over the steps of UWaveGestureLibrary; third-order ones 2.1, the step's length alone 8.5).
+    """
+    if (known := turning_at_hand(path)) is not None:
+        return known
+    window = (path.end - path.start)[:, None]
+    with torch.no_grad():
+        times = path.start[:, None] + window * _middles(path)
+        found = [path.derivative(times, order) * window[..., None] ** order for order in (1, 2, 3, 4)]
+        return _rate(torch.stack(found))
+
+
+def turning_at_hand(path: Path) -> np.ndarray | None:
+    """The same where a path has its derivatives at hand; None where they would cost as much as a part of a solve."""
+    with torch.no_grad():
+        found = path.derivatives_at(_middles(path), 4)
+        return None if found is None else _rate(found)
+
+
+def _middles(path: Path) -> Tensor:
+    return (torch.arange(CELLS, dtype=torch.float64, device=path.device) + 0.5) / CELLS
+
+
+def _rate(derivatives: Float[Tensor, "4 rows cells channels"]) -> np.ndarray:
+    a, b, c, d = derivatives.square().sum(dim=3).sqrt()
+    return ((a**2 + b) * a**2 + b**2 + a * c + d).double().cpu().numpy() ** 0.25
+
+
+def turns_of_a_step(solver: str, order: int, tolerance: float) -> float:
+    """Turns in a step that a method takes, at a tolerance, of fields as models begin with."""
+    return tolerance ** (1 / (order + 1)) / TURNS[solver].rate
+
+
+@runtime_checkable
+class Pace(Protocol):
+    """A clock for every unit; step sizes are in its ticks."""
+
+    def length(self, begin: np.ndarray, size: np.ndarray) -> np.ndarray:
+        """The time that a step of this size takes from here."""
+        ...
+
+    def size(self, begin: np.ndarray, length: np.ndarray) -> np.ndarray:
+        """The size of a step that takes this time from here."""
+        ...
+
+
+class Steady:
+    """Time itself."""
+
+    def length(self, begin: np.ndarray, size: np.ndarray) -> np.ndarray:
+        """The size."""
+        return size
+
+    def size(self, begin: np.ndarray, length: np.ndarray) -> np.ndarray:
+        """The length."""
+        return length
+
+
+@dataclass(frozen=True, eq=False)
+class Turning:
+    """The turns of a path: steps of one size are about equally hard wherever they are, and none passes over a bend that
+    lies ahead.
+
+    Attributes:
+        start: of each unit's window.
+        window: its length.
+        rate: turns per window in each of its equal cells.
+        reached: turns from the start to each end of a cell.
+    """
+
+    start: np.ndarray
+    window: np.ndarray
+    rate: np.ndarray
+    reached: np.ndarray
+
+    @classmethod
+    def of(cls, start: np.ndarray, end: np.ndarray, rate: np.ndarray) -> "Turning":
+        """The clock of units that turn at a rate `[units, cells]` over their windows."""
+        window = np.where(end > start, end - start, 1.0)
+        rate = np.maximum(rate, np.maximum(QUIET * rate.mean(axis=1, keepdims=True), 1e-6))
+        reached = np.cumsum(rate, axis=1) / rate.shape[1]
+        return cls(start, window, rate, np.concatenate([np.zeros((len(rate), 1)), reached], axis=1))
+
+    def length(self, begin: np.ndarray, size: np.ndarray) -> np.ndarray:
+        """Until so many turns have been made; beyond the window at the rate of its last cell."""
+        share = self._share(begin)
+        aim = self._at(share) + size
+        cell = np.clip((self.reached <= aim[:, None]).sum(axis=1) - 1, 0, self._cells - 1)
+        there = cell / self._cells + (aim - _of(self.reached, cell)) / _of(self.rate, cell)
+        return (there - share) * self.window
+
+    def size(self, begin: np.ndarray, length: np.ndarray) -> np.ndarray:
+        """Turns on the way."""
+        share = self._share(begin)
+        return self._at(share + length / self.window) - self._at(share)
+
+    @property
+    def first(self) -> np.ndarray:
+        """Turns per time at the start of the windows."""
+        return self.rate[:, 0] / self.window
+
+    @property
+    def _cells(self) -> int:
+        return self.rate.shape[1]
+
+    def _share(self, time: np.ndarray) -> np.ndarray:
+        return (time - self.start) / self.window
+
+    def _at(self, share: np.ndarray) -> np.ndarray:
+        """Turns from the start."""
+        cell = np.clip((share * self._cells).astype(np.int64), 0, self._cells - 1)
+        return _of(self.reached, cell) + (share - cell / self._cells) * _of(self.rate, cell)
+
+
+def _of(table: np.ndarray, cell: np.ndarray) -> np.ndarray:
+    return np.take_along_axis(table, cell[:, None], axis=1)[:, 0]
