@@ -64,7 +64,7 @@ from smoothcde.solve import (
 from smoothcde.storage import ModelFileError
 from smoothcde.streaming import StreamingPredictor
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "FORECASTERS",

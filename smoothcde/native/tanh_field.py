@@ -76,8 +76,8 @@ class Method:
         square = np.zeros((len(stages), len(stages)), dtype=np.float32)
         for row, weights in enumerate(stages):
             square[row, : len(weights)] = weights
-        single = (None if row is None else np.ascontiguousarray(row, dtype=np.float32) for row in (error, departure))
-        return cls(square, *single)
+        other = None if departure is None else np.ascontiguousarray(departure, dtype=np.float32)
+        return cls(square, np.ascontiguousarray(error, dtype=np.float32), other)
 
 
 class PackedField:
@@ -205,8 +205,9 @@ class PackedField:
 
     def advance(self, method: Method, z, first, dx, h, tolerances, rows_of_view, kept) -> StepResult:
         """A step without a graph."""
-        state, slope, *squares = self._advance(method, z, first, dx[:, None], h, tolerances, rows_of_view, kept)
-        return StepResult(state, slope, *(None if square is None else square[:, 0] for square in squares))
+        done = self._advance(method, z, first, dx[:, None], h, tolerances, rows_of_view, kept)
+        departure = None if done.squared_departure is None else done.squared_departure[:, 0]
+        return StepResult(done.state, done.slope, done.squared_ratio[:, 0], departure)
 
     def _advance(self, method: Method, z, first, dx, h, tolerances, rows_of_view, kept) -> StepResult:
         state, slope, ratio = room(*z.shape), room(*z.shape), room(*h.shape)

@@ -64,8 +64,8 @@ def _middles(path: Path) -> Tensor:
 
 
 def _rate(derivatives: Float[Tensor, "4 rows cells channels"]) -> np.ndarray:
-    a, b, c, d = derivatives.square().sum(dim=3).sqrt()
-    return ((a**2 + b) * a**2 + b**2 + a * c + d).double().cpu().numpy() ** 0.25
+    a, b, c, d = derivatives.square().sum(dim=3).sqrt().double()
+    return ((a**2 + b) * a**2 + b**2 + a * c + d).cpu().numpy() ** 0.25
 
 
 def turns_of_a_step(solver: str, order: int, tolerance: float) -> float:

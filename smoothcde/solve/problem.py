@@ -101,8 +101,10 @@ class Problem:
         windows = (term.path.start, start), (term.path.end, end)
         if not all(np.array_equal(own.cpu().numpy(), asked[unit_of_row]) for own, asked in windows):
             return Steady()
-        if (rate := turning_at_hand(term.path)) is None or not np.isfinite(rate).all():
+        if (rate := turning_at_hand(term.path)) is None:
             return Steady()
+        # A path that is no number anywhere ends its own row at once, and changes nothing for the others.
+        rate = np.where(np.isfinite(rate).all(axis=1, keepdims=True), rate, 1.0)
         most = np.zeros((len(start), rate.shape[1]))
         np.maximum.at(most, unit_of_row, rate)
         return Turning.of(start, end, most)

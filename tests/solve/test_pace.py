@@ -1,12 +1,14 @@
 """The clock of steps: turns of a path."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
 from solve_problems import TinyField, double, ragged_series, smooth_series, states
 
 from smoothcde.paths import GPPath, JoinedPath, KernelPath, LinearPath, TimePath
-from smoothcde.solve import ControlTerm, SolverOptions, integrate
+from smoothcde.solve import ControlTerm, SolverOptions, Status, integrate
 from smoothcde.solve.pace import CELLS, Steady, Turning, turning, turning_at_hand
 from smoothcde.solve.problem import Problem
 
@@ -103,3 +105,15 @@ def test_fields_of_any_size_are_served(size):
     with torch.no_grad():
         solution = integrate(ControlTerm(Scaled(), path), states(6), path.start, path.end)
     assert (solution.stats.rejected <= 1 + 0.5 * solution.stats.accepted).all()
+
+
+def test_a_path_that_is_no_number_changes_nothing_for_the_others():
+    path = GPPath.fit(double(smooth_series()), 2.0, 0.1)
+    broken = replace(path, slopes=path.slopes.index_fill(0, torch.tensor([1]), torch.nan))
+    options = {"rtol": 1e-4, "atol": 1e-4, "throw": False}
+    with torch.no_grad():
+        alone, beside = (
+            integrate(ControlTerm(TinyField(), p), states(3), p.start, p.end, **options) for p in (path, broken)
+        )
+    assert beside.status[1] is Status.NON_FINITE
+    assert alone.stats.nfe[[0, 2]].tolist() == beside.stats.nfe[[0, 2]].tolist()
