@@ -3,8 +3,8 @@
     python -m benchmarks
 
 Parts alone: `python -m benchmarks.peers SETTING`, `benchmarks.precision SETTING`, `benchmarks.latency`,
-`benchmarks.smoothing`, `benchmarks.many_channels`, `benchmarks.frozen_plans`, and `benchmarks.page` for the tables of
-docs/benchmarks.md.
+`benchmarks.smoothing`, `benchmarks.many_channels`, `benchmarks.frozen_plans`, `benchmarks.steps`, and `benchmarks.page`
+for the tables of docs/benchmarks.md.
 """
 
 import subprocess
@@ -20,6 +20,7 @@ PARTS = (
     ("benchmarks.smoothing",),
     ("benchmarks.many_channels",),
     ("benchmarks.frozen_plans",),
+    ("benchmarks.steps",),
 )
 
 

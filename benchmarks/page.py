@@ -38,6 +38,7 @@ def _table(name: str) -> str:
         "smoothing": smoothing,
         "many_channels": many_channels,
         "frozen_plans": frozen_plans,
+        "steps": steps,
         "machine": machine,
     }
     if kind not in (*makers, "picture") or (data and data not in SETTINGS):
@@ -64,6 +65,23 @@ def frozen_plans(report: dict[str, Any]) -> str:
         rows.append((f"{plan['tolerance']:g}", f"{plan['within']:g} tolerances", steps, *cells, *rough))
     head = f"{report['series']} unseen series of {report['data']}, test accuracy {report['accuracy']:.1%}."
     return f"{head}\n\n{table_of(headings, rows)}"
+
+
+def steps(report: dict[str, Any]) -> str:
+    """What a tolerance buys, entry by entry."""
+    headings = ("data, tolerance, solver", "evaluations per row", "median error", "worst error", "rows beyond ten")
+    rows = [
+        (
+            f"{data}, {line['tolerance']:g}, {line['entry']}",
+            f"{line['evaluations']:.0f}",
+            f"{line['median']:.1f}",
+            f"{line['worst']:.1f}",
+            f"{line['beyond ten']:.0%}",
+        )
+        for data, lines in report["settings"].items()
+        for line in lines
+    ]
+    return f"{report['series']} series of each data set, all views; errors in tolerances.\n\n{table_of(headings, rows)}"
 
 
 def _rougher(report: dict[str, Any]) -> list[str]:

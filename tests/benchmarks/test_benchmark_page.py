@@ -43,6 +43,12 @@ def test_the_page_is_what_the_results_give():
     assert page.rendered(text) == text, "run python -m benchmarks.page"
 
 
+def test_what_a_tolerance_buys_is_told_line_by_line():
+    line = {"tolerance": 0.01, "entry": "SciPy", "evaluations": 26.4, "median": 0.14, "worst": 75.0, "beyond ten": 0.9}
+    made = page.steps({"series": 3, "settings": {"D": [line]}})
+    assert made.splitlines()[-1] == "| D, 0.01, SciPy | 26 | 0.1 | 75.0 | 90% |"
+
+
 def test_a_new_result_changes_the_page(tmp_path, monkeypatch):
     monkeypatch.setattr(record, "FOLDER", tmp_path)
     (tmp_path / "peers_UWaveGestureLibrary.json").write_text(json.dumps(PEERS))
