@@ -59,6 +59,7 @@ class GPPath(Path):
         panel: length of the row's panels.
         covariance: of the node values, as a bilinear form in Chebyshev coefficients; only if asked for.
         longest: see `longest_step`.
+        whole: whether each row's window is one panel, neither more nor less: then rows share their features.
     """
 
     coefficients: Float[Tensor, "rows panels nodes channels"]
@@ -66,6 +67,7 @@ class GPPath(Path):
     panel: Float64[Tensor, "rows"]
     covariance: Float64[Tensor, "rows own nodes nodes"] | None = None
     longest: Float64[Tensor, "rows"] | None = None
+    whole: bool = False
 
     @classmethod
     def fit(
@@ -201,7 +203,7 @@ class GPPath(Path):
             for place, view in enumerate(group):
                 fitted[view] = (means[place], None if covariances is None else covariances[place])
 
-        most = max(counts)
+        most, whole = max(counts), panel is None
         coefficients = torch.cat([_padded(c, most, -2 if panel is None else -3) for c, _ in fitted])
         if panel is None:
             panel = repeat_views(torch.where(window > 0, window, 1.0), views)
@@ -218,6 +220,7 @@ class GPPath(Path):
             panel=panel,
             covariance=torch.cat(spreads) if spreads else None,
             longest=LONGEST_STEP * bandwidth.detach().repeat_interleave(len(start)),
+            whole=whole,
         )
 
     @property
@@ -268,7 +271,7 @@ class GPPath(Path):
 
     def slopes_at(self, shares: Float64[Tensor, "views moments"]) -> Float[Tensor, "rows moments channels"]:
         """X' at given shares of each row's own window: one product with features that all rows of a view share."""
-        if self.slopes.shape[1] > 1:
+        if not self.whole:
             return super().slopes_at(shares)
         features = chebyshev.features(2 * shares - 1, self.slopes.shape[2]).to(self.dtype)
         slopes = self.slopes.squeeze(1).unflatten(0, (shares.shape[0], -1))
@@ -277,10 +280,10 @@ class GPPath(Path):
     def derivatives_at(
         self, shares: Float64[Tensor, "moments"], orders: int
     ) -> Float[Tensor, "orders rows moments channels"]:
-        """On a single panel, one product with features that all rows share."""
-        panels, nodes = self.slopes.shape[1:3]
+        """On whole windows, one product with features that all rows share."""
+        nodes = self.slopes.shape[2]
         window, again = (self.end - self.start)[:, None, None], chebyshev.differentiation(nodes).to(self.device)
-        if panels > 1:
+        if not self.whole:
             slopes, found, times = self.slopes.double(), [], self.start[:, None] + window[..., 0] * shares
             for _ in range(orders):
                 slopes = slopes * window[..., None]

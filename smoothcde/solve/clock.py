@@ -1,7 +1,7 @@
 """Time, step sizes and verdicts of all units, on the host.
 
 A *unit* is what shares a step size: a row, the views of a sample, or the whole batch. Its bookkeeping is a handful of
-numbers, kept in NumPy and float64; the device only ever sends back one error ratio per row and step, which is the one
+numbers, kept in NumPy and float64; the device only ever sends back an error or two per row and step, which is the one
 synchronisation a step needs.
 """
 
@@ -77,7 +77,8 @@ class Clock:
         wanted = np.minimum(self._pace.length(self.time, self.size), self._limits)
         lands = wanted * STRETCH >= room
         # Two equal steps to the landing point instead of a long one and a sliver.
-        size = np.where(lands, room, np.where(2 * wanted > room, room / 2, wanted))
+        half = np.minimum(self._pace.length(self.time, self._pace.size(self.time, room) / 2), wanted)
+        size = np.where(lands, room, np.where(2 * wanted > room, half, wanted))
         size = np.where(running, size, 0.0)
         end = np.where(running & lands, target, self.time + size)
         return Proposal(self.time, end, size)

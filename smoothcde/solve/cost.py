@@ -7,7 +7,7 @@ import numpy as np
 
 from smoothcde.checks import check_above_zero, check_choice
 from smoothcde.paths import Path
-from smoothcde.solve.pace import TURNS, turning, turns_of_a_step
+from smoothcde.solve.pace import TURNS, TURNS_BY_TIME, turning, turning_at_hand, turns_of_a_step
 from smoothcde.solve.tableaus import TABLEAUS
 
 
@@ -29,11 +29,13 @@ def predict_cost(path: Path, tolerance: float, solver: str = "dopri5") -> np.nda
     check_choice("solver", solver, TURNS)
     check_above_zero("tolerance", tolerance, "it must be positive, 1e-3 is a usual choice")
     tableau = TABLEAUS[solver]
-    steps = TURNS[solver].always + roughness(path) / turns_of_a_step(solver, tableau.order, tolerance)
+    by_turns = turning_at_hand(path) is not None
+    always, rate = (TURNS if by_turns else TURNS_BY_TIME)[solver]
+    steps = always + roughness(path) / turns_of_a_step(rate, tableau.order, tolerance)
     if (longest := path.longest_step) is not None:
         steps = np.maximum(steps, ((path.end - path.start) / longest).cpu().numpy())
     kinks = path.knots.isfinite().sum(dim=1).cpu().numpy() if path.knots.shape[1] else 0
-    return 2 + (tableau.slopes - 1) * (np.maximum(steps, 1.0) + kinks)
+    return 2 - by_turns + (tableau.slopes - 1) * (np.maximum(steps, 1.0) + kinks)
 
 
 def bandwidth_for(

@@ -40,7 +40,7 @@ def corrected(
 
     Args:
         tableau: the method.
-        tolerance: that states are measured in: they count as large as what this is a share of.
+        tolerance: the larger of rtol and atol: what departures were divided by, of states of size one or less.
         components: numbers behind each mean.
         squares: mean squares of estimate over tolerance.
         departures: mean squares of departure over tolerance; None if the method shows none.
@@ -52,5 +52,7 @@ def corrected(
         return Estimate(ratio, order)
     trust = tableau.trust * (1 + DOUBT_OF_LONG * chance)
     longer = np.fmax(trust * np.sqrt(tolerance * np.sqrt(departures)), 1.0)
-    # Little by little, so that the next step does not hang on a last digit.
-    return Estimate(ratio * longer, order + STEEPNESS * np.fmin(longer - 1, 1.0))
+    ratio = ratio * longer
+    # Little by little, so that the next step does not hang on a last digit. A step that failed may have met something
+    # less smooth than that, and shrinks by the method's own order.
+    return Estimate(ratio, np.where(ratio <= 1, order + STEEPNESS * np.fmin(longer - 1, 1.0), order))

@@ -19,8 +19,8 @@ class Followed(NamedTuple):
 
     Attributes:
         state: at the end of each row's window.
-        ratios: error estimate over tolerance of every step, as the adaptive solver asks for at most 1; zero where a
-            view has fewer steps than others.
+        ratios: the method's own error estimate over tolerance of every step; zero where a view has fewer steps than
+            others.
     """
 
     state: Float[Tensor, "rows hidden"]

@@ -10,7 +10,7 @@ from torch.utils.checkpoint import checkpoint
 from smoothcde.solve.clock import Clock, Proposal
 from smoothcde.solve.controller import IntegralController, PIController
 from smoothcde.solve.estimate import Estimate, corrected, embedded
-from smoothcde.solve.pace import Turning, turns_of_a_step
+from smoothcde.solve.pace import TURNS, Turning, turns_of_a_step
 from smoothcde.solve.problem import Problem
 from smoothcde.solve.result import Solution, Stats, Trace
 from smoothcde.solve.start import first_step, first_turns
@@ -59,8 +59,6 @@ class _March:
         limits = problem.unit_limits(self.term.longest_step, self.unit_of_row, len(start))
         self.pace = problem.unit_pace(self.unit_of_row, start, end)
         self.clock = Clock(start, end, knots, limits, controller, options.max_steps, self.pace)
-        # As others do it where the whole batch shares its steps or kinks are passed over.
-        self.corrects = options.step_control != "joint" and options.knots == "land"
         self.backward_nfe = np.zeros(len(self.unit_of_row), dtype=np.int64)
         # Far enough from a kink to be on one side of it after rounding; units without kinks have no need of it.
         kinked = np.isfinite(knots).any(axis=1)
@@ -97,7 +95,7 @@ class _March:
         start = self.clock.time.copy()
         self.slope = self._slope(start, self.z)
         if isinstance(self.pace, Turning):
-            usual = turns_of_a_step(self.tableau.name, self.tableau.order, max(self.tolerances))
+            usual = turns_of_a_step(TURNS[self.tableau.name].rate, self.tableau.order, max(self.tolerances))
             size = first_turns(self.z, self.slope, self.tolerances, usual, self.pace.first, self._mean_over_units)
             self.clock.count(1)
         else:
@@ -253,10 +251,11 @@ class _March:
 
     def _error(self, step: Step) -> Estimate:
         """Of each unit's step; the one synchronisation of a step."""
-        departure = step.squared_departure if self.corrects else None
+        classical = self.problem.options.classical
+        departure = None if classical else step.squared_departure
         parts = [step.squared_ratio] if departure is None else [step.squared_ratio, departure]
         squares = [self._mean_over_units(part) for part in torch.stack(parts).double().cpu().numpy()]
-        if not self.corrects:
+        if classical:
             return embedded(self.tableau, *squares)
         components = self.z.shape[1] * (len(self.unit_of_row) // len(self.clock.time))
         return corrected(self.tableau, max(self.tolerances), components, *squares)

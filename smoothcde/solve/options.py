@@ -44,6 +44,13 @@ class SolverOptions:
     gradient: Gradient = "backprop"
     max_steps: int = 10_000
 
+    @property
+    def classical(self) -> bool:
+        """Whether steps are chosen as torchdiffeq chooses them, so that their counts compare: by time, by the embedded
+        estimate as it is.
+        """
+        return self.step_control == "joint" or self.knots == "step_over"
+
     def __post_init__(self):
         for name, allowed in _CHOICES.items():
             check_choice(name, getattr(self, name), allowed)

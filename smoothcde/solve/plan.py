@@ -22,8 +22,8 @@ ROOM = 2.5
 SLACK = 1.25
 """How far a series' error estimates may exceed all that were seen in calibration before it is outside the plan."""
 FINER = 100.0
-"""How much tighter the tolerance of the reference is. The adaptive solver's own answer cannot be it: at 1e-3 on
-recorded gestures (UWaveGestureLibrary) half of its states are more than ten tolerances off."""
+"""How much tighter the tolerance of the reference is. The adaptive solver's own answer cannot be it: on recorded
+gestures (UWaveGestureLibrary) half of its states are more than one tolerance off."""
 ROUNDS, MOST_ROUNDS = 16, 40
 """Plans that are tried for each view; the shortest that holds is kept. More are tried where none has held yet."""
 MOST_STEPS = 512
@@ -46,7 +46,7 @@ class StepPlan:
     Attributes:
         ends: per view, increasing, the last one 1.
         limits: per view, the largest error estimate of a step, in tolerances, that is still inside the plan: at most 1,
-            which is where the adaptive solver rejects a step, and not much more than calibration series have.
+            beyond which no solver accepts a step, and not much more than calibration series have.
         solver: the Runge-Kutta method.
         rtol: relative tolerance that errors are judged by.
         atol: absolute tolerance, likewise.
@@ -123,8 +123,7 @@ class StepPlan:
             data: series like those to come, standardised as the model takes them; a few hundred.
             coverage: the share.
             within: how far final states may be off, in units of atol + rtol |z|, largest component: ten, as tests of
-                the adaptive solver allow. Calibration series are held to 1 / 2.5 of it. At loose tolerances the
-                adaptive solver itself does not keep to ten; a larger number then buys shorter plans.
+                the adaptive solver allow. Calibration series are held to 1 / 2.5 of it.
             batch_size: series that are solved at a time.
         """
         check_plannable(model)

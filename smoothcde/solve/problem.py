@@ -92,22 +92,22 @@ class Problem:
         return np.unique(host[np.isfinite(host)])[None]
 
     def unit_pace(self, unit_of_row: np.ndarray, start: np.ndarray, end: np.ndarray) -> Pace:
-        """The clock of steps over the units' windows: a path's turns where it tells them, that of the row that turns
-        most; time where the whole batch shares its steps or kinks are passed over, as others do it.
+        """The clock of steps over the units' windows: a path's turns where it tells them, the largest of a unit's rows;
+        time elsewhere.
         """
-        term, options = self.term, self.options
-        if not isinstance(term, AlongPath) or options.step_control == "joint" or options.knots == "step_over":
+        if not isinstance(self.term, AlongPath) or self.options.classical:
             return Steady()
-        windows = (term.path.start, start), (term.path.end, end)
-        if not all(np.array_equal(own.cpu().numpy(), asked[unit_of_row]) for own, asked in windows):
+        path = self.term.path
+        own = torch.stack([path.start, path.end]).detach().cpu().numpy()
+        if not np.array_equal(own, np.stack([start, end])[:, unit_of_row]):
             return Steady()
-        if (rate := turning_at_hand(term.path)) is None:
+        if (rate := turning_at_hand(path)) is None:
             return Steady()
-        # A path that is no number anywhere ends its own row at once, and changes nothing for the others.
+        # A path with a derivative that is no number ends its own row, and changes nothing for the others.
         rate = np.where(np.isfinite(rate).all(axis=1, keepdims=True), rate, 1.0)
-        most = np.zeros((len(start), rate.shape[1]))
-        np.maximum.at(most, unit_of_row, rate)
-        return Turning.of(start, end, most)
+        if self.options.step_control == "sample":
+            rate = rate.reshape(self.rows.views, self.rows.samples, -1).max(axis=0)
+        return Turning.of(start, end, rate)
 
     def unit_limits(self, longest: Tensor | None, unit_of_row: np.ndarray, units: int) -> np.ndarray:
         """The longest step of each unit: that of its row with the shortest."""

@@ -89,4 +89,6 @@ def first_turns(
     rtol, atol = tolerances
     with torch.no_grad():
         moved = (slope / (atol + rtol * z.abs())).square().mean(dim=1).double().cpu().numpy()
-    return usual / np.maximum(np.sqrt(to_units(moved)) * max(tolerances) / rate / USUAL_MOVE, 1.0)
+    turn = np.sqrt(to_units(moved)) * max(tolerances) / rate / USUAL_MOVE
+    # None for slopes that are no numbers, or whose squares are not.
+    return np.where(np.isfinite(turn), usual / np.maximum(turn, 1.0), np.nan)

@@ -48,6 +48,24 @@ def worst(actual, expected):
     return float(((actual.double() - expected).abs().amax(1) / expected.abs().amax(1)).max())
 
 
+def test_a_window_shorter_than_its_one_panel_knows_its_slopes():
+    """Panels are as long as the longest window needs; shares are of a row's own."""
+    rng, counts = np.random.default_rng(0), (LONG_SERIES + 1000, LONG_SERIES // 4)
+    stamps = [np.linspace(0, count / 600, count) for count in counts]
+    series = SeriesSet.from_arrays([np.sin(t)[None] + 0.1 * rng.standard_normal((1, len(t))) for t in stamps], stamps)
+    path = GPPath.fit(series.batch(dtype=torch.float64), 14.0, 0.1)
+    assert path.slopes.shape[1] == 1
+    shares = torch.linspace(0, 1, 9, dtype=torch.float64)
+    window = path.end - path.start
+    times = path.start[:, None] + window[:, None] * shares
+    expected = path.derivative(times)
+    torch.testing.assert_close(path.slopes_at(shares[None]), expected, rtol=1e-9, atol=1e-9)
+    found = path.derivatives_at(shares, 2)
+    torch.testing.assert_close(found[0], expected * window[:, None, None], rtol=1e-9, atol=1e-9)
+    second = path.derivative(times, 2) * window[:, None, None] ** 2
+    torch.testing.assert_close(found[1], second, rtol=1e-6, atol=1e-6)
+
+
 @pytest.mark.parametrize("missing", [0.0, 0.4], ids=["complete", "masks per channel"])
 @pytest.mark.parametrize("kind", ["even", "gaps", "crowds"])
 @pytest.mark.parametrize("bandwidth", [0.01, 0.001])

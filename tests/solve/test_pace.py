@@ -117,3 +117,32 @@ def test_a_path_that_is_no_number_changes_nothing_for_the_others():
         )
     assert beside.status[1] is Status.NON_FINITE
     assert alone.stats.nfe[[0, 2]].tolist() == beside.stats.nfe[[0, 2]].tolist()
+
+
+@pytest.mark.parametrize("far", [4_000.0, 20_000.0], ids=["its square is infinite", "infinite"])
+def test_a_first_slope_that_cannot_be_measured_ends_its_row_and_spoils_no_gradients(far):
+    class Explosive(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.rate = torch.nn.Parameter(0.1 * torch.eye(4, dtype=torch.float64))
+
+        def product(self, z, dx, rows):
+            return torch.exp(z @ self.rate) * dx.sum(dim=1, keepdim=True)
+
+    path, field = GPPath.fit(double(smooth_series()), 2.0, 0.1), Explosive()
+    z0 = torch.zeros(3, 4, dtype=torch.float64)
+    z0[1] = far
+    solution = integrate(ControlTerm(field, path), z0, path.start, path.end, throw=False)
+    assert solution.status == [Status.FINISHED, Status.NON_FINITE, Status.FINISHED]
+    assert solution.stats.nfe[1] == 1
+    solution.state[[0, 2]].sum().backward()
+    assert field.rate.grad.isfinite().all()
+
+
+def test_windows_that_ask_for_gradients_are_windows_all_the_same():
+    path = GPPath.fit(double(smooth_series()), 2.0, 0.1)
+    asking = replace(path, start=path.start.clone().requires_grad_(), end=path.end.clone().requires_grad_())
+    found, expected = (
+        integrate(ControlTerm(TinyField(), p), states(3), p.start, p.end).state.detach() for p in (asking, path)
+    )
+    torch.testing.assert_close(found, expected)
