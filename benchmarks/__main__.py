@@ -3,8 +3,8 @@
     python -m benchmarks
 
 Parts alone: `python -m benchmarks.peers SETTING`, `benchmarks.precision SETTING`, `benchmarks.latency`,
-`benchmarks.smoothing`, `benchmarks.many_channels`, `benchmarks.frozen_plans`, `benchmarks.steps`, and `benchmarks.page`
-for the tables of docs/benchmarks.md.
+`benchmarks.smoothing`, `benchmarks.many_channels`, `benchmarks.frozen_plans`, `benchmarks.steps`,
+`benchmarks.amplification`, and `benchmarks.page` for the tables of docs/benchmarks.md.
 """
 
 import subprocess
@@ -21,6 +21,7 @@ PARTS = (
     ("benchmarks.many_channels",),
     ("benchmarks.frozen_plans",),
     ("benchmarks.steps",),
+    ("benchmarks.amplification",),
 )
 
 

@@ -39,6 +39,7 @@ def _table(name: str) -> str:
         "many_channels": many_channels,
         "frozen_plans": frozen_plans,
         "steps": steps,
+        "amplification": amplification,
         "machine": machine,
     }
     if kind not in (*makers, "picture") or (data and data not in SETTINGS):
@@ -82,6 +83,28 @@ def steps(report: dict[str, Any]) -> str:
         for line in lines
     ]
     return f"{report['series']} series of each data set, all views; errors in tolerances.\n\n{table_of(headings, rows)}"
+
+
+def amplification(report: dict[str, Any]) -> str:
+    """Errors of rows by how much their own flow enlarges a difference."""
+    headings = ("a difference grows by, solver", "evaluations per row", "median error", "worst error", "beyond ten")
+    rows = [
+        (
+            f"{_range_of(line)} ({line['rows']} rows), {line['entry']}",
+            f"{line['evaluations']:.0f}",
+            f"{line['median']:.1f}",
+            f"{line['worst']:.1f}",
+            f"{line['beyond ten']:.0%}",
+        )
+        for line in report["lines"]
+    ]
+    return f"Tolerances 1e-2, 1e-3 and 1e-4 together; errors in tolerances.\n\n{table_of(headings, rows)}"
+
+
+def _range_of(line: dict[str, Any]) -> str:
+    if line["up to"] is None:
+        return f"over {line['from']:g} times"
+    return f"{line['from']:g} to {line['up to']:g} times" if line["from"] else f"under {line['up to']:g} times"
 
 
 def _rougher(report: dict[str, Any]) -> list[str]:

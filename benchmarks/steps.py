@@ -73,18 +73,28 @@ ENTRIES: dict[str, Callable[[Beginning, int, float], tuple[Tensor, np.ndarray]]]
 }
 
 
+def truth_of(begin: Beginning, views: int) -> Tensor:
+    """Final states that all are held against."""
+    path, exact = begin.path, {"solver": "dopri8", "rtol": 1e-11, "atol": 1e-11}
+    return integrate(begin.term, begin.z0, path.start, path.end, views=views, **exact).state
+
+
+def errors_of(state: Tensor, truth: Tensor, tolerance: float) -> np.ndarray:
+    """Of each row, the largest component's error in units of atol + rtol |z|."""
+    return ((state - truth).abs() / (tolerance * (1 + truth.abs()))).amax(dim=1).numpy()
+
+
 @torch.no_grad()
 def measure(data: str, series: int) -> list[dict[str, Any]]:
     """A line per tolerance and entry."""
     work = Work.of(SETTINGS[data], series)
     model = work.model.double()
     begin, lines = model.begin(work.batch(torch.float64)), []
-    path, exact = begin.path, {"solver": "dopri8", "rtol": 1e-11, "atol": 1e-11}
-    truth = integrate(begin.term, begin.z0, path.start, path.end, views=model.views, **exact).state
+    truth = truth_of(begin, model.views)
     for tolerance in TOLERANCES:
         for name, solve in ENTRIES.items():
             state, evaluations = solve(begin, model.views, tolerance)
-            errors = ((state - truth).abs() / (tolerance * (1 + truth.abs()))).amax(dim=1).numpy()
+            errors = errors_of(state, truth, tolerance)
             line = {"tolerance": tolerance, "entry": name, "evaluations": float(evaluations.mean())}
             line |= {"median": float(np.median(errors)), "worst": float(errors.max())}
             line["beyond ten"] = float((errors > 10).mean())
