@@ -66,7 +66,8 @@ class _Packed:
         self.width, self.views = len(first), len(queries)
         self.padded = -(-self.width // self.panel) * self.panel
         self.sizes = _Sizes(n, length, count, self.views, self.width, self.padded, torch.get_num_threads())
-        self.taps = torch.einsum("it,oct->ico", FILTER, second.double()).float()  # [inputs of a tile, in, out]
+        taps = second.permute(2, 1, 0).double()
+        self.taps = (FILTER @ taps.flatten(1)).float().unflatten(1, taps.shape[1:])  # [inputs of a tile, in, out]
         self.tensors = (
             in_panels(first.permute(2, 1, 0).flatten(0, 1), self.panel).transpose(0, 1).contiguous(),
             self._wide(first_bias),

@@ -133,8 +133,13 @@ class Path(ABC):
         times = torch.minimum(start + shares[:, None, :] * (end - start), end)
         return self.derivative(times.flatten(0, 1))
 
+    def times_at(self, shares: Sequence[float]) -> Float64[Tensor, "rows moments"]:
+        """When the same shares of each row's own window have passed."""
+        passed = torch.tensor(shares, dtype=torch.float64, device=self.device)
+        return self.start[:, None] + (self.end - self.start)[:, None] * passed
+
     def derivatives_at(
-        self, shares: Float64[Tensor, "moments"], orders: int
+        self, shares: tuple[float, ...], orders: int
     ) -> Float[Tensor, "orders rows moments channels"] | None:
         """X', X'' and so on at the same shares of each row's own window, time measured in windows, if they are at hand;
         None if they would cost as much as many slopes.
@@ -188,7 +193,7 @@ def positive_per_view(value: Any, name: str, views: int, batch: SeriesBatch) -> 
     setting = torch.as_tensor(value, dtype=torch.float64, device=batch.device)
     if setting.ndim > 1 or (setting.ndim == 1 and len(setting) not in (1, views)):
         raise ValueError(f"{name} has shape {tuple(setting.shape)}; give one number, or one per view ({views})")
-    if not bool((setting.detach() > 0).all() & setting.detach().isfinite().all()):
+    if not bool(((setting.detach() > 0) & (setting.detach() < torch.inf)).all()):
         raise ValueError(f"{name} is {setting.tolist()}; it must be positive and finite")
     return setting.expand(views)
 

@@ -47,6 +47,18 @@ def differentiation(count: int) -> Float64[Tensor, "count count"]:
     return matrix
 
 
+@lru_cache(maxsize=32)
+@torch.inference_mode(False)  # what is remembered may be needed for gradients later
+def derivative_features(shares: tuple[float, ...], count: int, orders: int) -> Float64[Tensor, "moments count"]:
+    """Takes coefficients of a slope to it and its derivatives, order by order, at shares of the window [-1, 1], whose
+    length is the unit of time.
+    """
+    every = [features(2 * torch.tensor(shares, dtype=torch.float64) - 1, count)]
+    for _ in range(orders - 1):
+        every.append(2 * every[-1] @ differentiation(count))
+    return torch.cat(every)
+
+
 def features(x: Float[Tensor, "*batch"], count: int) -> Float[Tensor, "*batch count"]:
     """T_0(x) ... T_{count-1}(x) for x in [-1, 1]."""
     order = torch.arange(count, dtype=x.dtype, device=x.device)

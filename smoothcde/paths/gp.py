@@ -277,24 +277,20 @@ class GPPath(Path):
         slopes = self.slopes.squeeze(1).unflatten(0, (shares.shape[0], -1))
         return (features[:, None] @ slopes).flatten(0, 1)
 
-    def derivatives_at(
-        self, shares: Float64[Tensor, "moments"], orders: int
-    ) -> Float[Tensor, "orders rows moments channels"]:
+    def derivatives_at(self, shares: tuple[float, ...], orders: int) -> Float[Tensor, "orders rows moments channels"]:
         """On whole windows, one product with features that all rows share."""
-        nodes = self.slopes.shape[2]
-        window, again = (self.end - self.start)[:, None, None], chebyshev.differentiation(nodes).to(self.device)
-        if not self.whole:
-            slopes, found, times = self.slopes.double(), [], self.start[:, None] + window[..., 0] * shares
-            for _ in range(orders):
-                slopes = slopes * window[..., None]
-                found.append(self._polynomials(times, slopes.to(self.dtype)))
-                slopes = again @ slopes * (2 / self.panel)[:, None, None, None]
-            return torch.stack(found)
-        every = [chebyshev.features(2 * shares - 1, nodes)]
-        for _ in range(orders - 1):
-            every.append(2 * every[-1] @ again)
-        slopes = self.slopes.squeeze(1) * window.to(self.dtype)
-        return (torch.cat(every).to(self.dtype) @ slopes).unflatten(1, (orders, -1)).transpose(0, 1)
+        nodes, window = self.slopes.shape[2], (self.end - self.start)[:, None, None]
+        if self.whole:
+            every = chebyshev.derivative_features(shares, nodes, orders).to(self.device, self.dtype)
+            slopes = self.slopes.squeeze(1) * window.to(self.dtype)
+            return (every @ slopes).unflatten(1, (orders, -1)).transpose(0, 1)
+        again, slopes, found = chebyshev.differentiation(nodes).to(self.device), self.slopes.double(), []
+        times = self.times_at(shares)
+        for _ in range(orders):
+            slopes = slopes * window[..., None]
+            found.append(self._polynomials(times, slopes.to(self.dtype)))
+            slopes = again @ slopes * (2 / self.panel)[:, None, None, None]
+        return torch.stack(found)
 
     def variance(self, t: Any) -> Float64[Tensor, "rows *moments channels"]:
         """The posterior variance of X(t), shaped as by `evaluate`; needs `fit(..., variance=True)`."""

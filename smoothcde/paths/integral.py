@@ -64,14 +64,13 @@ class IntegralPath(Path):
         return torch.cat([self.path._derivative(t, order), before / self.scale], dim=2)
 
     def derivatives_at(
-        self, shares: Float64[Tensor, "moments"], orders: int
+        self, shares: tuple[float, ...], orders: int
     ) -> Float[Tensor, "orders rows moments channels"] | None:
         """The path's, and beside them the one before each."""
         found = self.path.derivatives_at(shares, orders)
         if found is None:
             return None
-        times = self.start[:, None] + (self.end - self.start)[:, None] * shares
-        before = torch.cat([self.path.evaluate(times)[None], found[:-1]])
+        before = torch.cat([self.path.evaluate(self.times_at(shares))[None], found[:-1]])
         window = ((self.end - self.start) / self.scale)[:, None, None].to(self.dtype)
         return torch.cat([found, before * window], dim=3)
 

@@ -41,9 +41,7 @@ class TimePath(Path):
         slope = 1 / self.scale[:, None] if order == 1 else torch.zeros_like(self.scale[:, None])
         return slope.expand(*t.shape, 1)
 
-    def derivatives_at(
-        self, shares: Float64[Tensor, "moments"], orders: int
-    ) -> Float[Tensor, "orders rows moments channels"]:
+    def derivatives_at(self, shares: tuple[float, ...], orders: int) -> Float[Tensor, "orders rows moments channels"]:
         """A window over the scale, and zeros."""
         slope = ((self.end - self.start)[:, None] / self.scale).expand(self.rows, len(shares))[..., None].to(self.dtype)
         return torch.stack([slope, *[torch.zeros_like(slope)] * (orders - 1)])
@@ -97,7 +95,7 @@ class JoinedPath(Path):
         return torch.cat([part._derivative(t, order) for part in self.parts], dim=2)
 
     def derivatives_at(
-        self, shares: Float64[Tensor, "moments"], orders: int
+        self, shares: tuple[float, ...], orders: int
     ) -> Float[Tensor, "orders rows moments channels"] | None:
         """Those of all parts, if all have them at hand."""
         found = [part.derivatives_at(shares, orders) for part in self.parts]

@@ -76,9 +76,11 @@ class Clock:
         room = target - self.time
         wanted = np.minimum(self._pace.length(self.time, self.size), self._limits)
         lands = wanted * STRETCH >= room
-        # Two equal steps to the landing point instead of a long one and a sliver.
-        half = np.minimum(self._pace.length(self.time, self._pace.size(self.time, room) / 2), wanted)
-        size = np.where(lands, room, np.where(2 * wanted > room, half, wanted))
+        size = np.where(lands, room, wanted)
+        if (nearly := ~lands & (2 * wanted > room)).any():
+            # Two equal steps to the landing point instead of a long one and a sliver.
+            half = self._pace.length(self.time, self._pace.size(self.time, room) / 2)
+            size = np.where(nearly, np.minimum(half, wanted), size)
         size = np.where(running, size, 0.0)
         end = np.where(running & lands, target, self.time + size)
         return Proposal(self.time, end, size)
@@ -114,9 +116,10 @@ class Clock:
             self._next[behind] += 1
 
         self.code[accepted & (self.time >= self._end)] = _CODE[Status.FINISHED]
-        stuck = rejected & (self._pace.length(self.time, self.size) < self._smallest)
-        self.code[stuck] = _CODE[Status.STEP_UNDERFLOW]
-        self.code[stuck & ~finite] = _CODE[Status.NON_FINITE]
+        if rejected.any():
+            stuck = rejected & (self._pace.length(self.time, self.size) < self._smallest)
+            self.code[stuck] = _CODE[Status.STEP_UNDERFLOW]
+            self.code[stuck & ~finite] = _CODE[Status.NON_FINITE]
         self.code[self.running & (self.accepted + self.rejected >= self._max_steps)] = _CODE[Status.STEP_LIMIT]
         return accepted
 

@@ -1,6 +1,7 @@
 """Steps that are known beforehand: no controller, no rejection, no word with the device until the end."""
 
-from itertools import groupby
+from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -90,9 +91,8 @@ def follow(
     first, take = (_first_in_graph, _loop) if torch.compiler.is_exporting() else (_first, _one_by_one)
     slope = first(term, z, begin)
     ratios = []
-    for (low, high), group in groupby(range(sizes.shape[1]), lambda step: _present(sizes[:, step])):
-        steps = list(group)
-        here, now = slice(low, high), slice(steps[0], steps[-1] + 1)
+    for low, high, now in _stretches(sizes):
+        here = slice(low, high)
         stretch = Stretch(views, low, high, z[here], slope[here], later[here, :, now], h[here, :, now])
         taken = take(tableau, term, stretch, tolerances)
         z = torch.cat([z[:low], taken.z, z[high:]])
@@ -101,10 +101,15 @@ def follow(
     return Followed(z.flatten(0, 1), torch.cat(ratios, dim=2).flatten(0, 1))
 
 
-def _present(sizes: np.ndarray) -> tuple[int, int]:
-    """The first and behind the last view that still steps; views between them that have ended take empty steps."""
-    moving = np.flatnonzero(sizes)
-    return int(moving[0]), int(moving[-1]) + 1
+def _stretches(sizes: np.ndarray) -> Iterator[tuple[int, int, slice]]:
+    """The first and behind the last view that still steps, and which steps that is so for; views between them that have
+    ended take empty steps.
+    """
+    moving = sizes > 0
+    first, last = moving.argmax(axis=0), len(sizes) - moving[::-1].argmax(axis=0)
+    changes = np.flatnonzero((np.diff(first) != 0) | (np.diff(last) != 0)) + 1
+    for begin, end in pairwise([0, *changes.tolist(), sizes.shape[1]]):
+        yield int(first[begin]), int(last[begin]), slice(begin, end)
 
 
 def _first(term: ControlTerm, z: Tensor, controls: Tensor) -> Tensor:

@@ -1,6 +1,7 @@
 """The clock by which steps are measured: time itself, or how often a path turns in it."""
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
@@ -12,6 +13,7 @@ from smoothcde.paths import Path
 
 CELLS = 64
 """Equal parts of a window on which a path is looked at, each in its middle."""
+_MIDDLES = tuple((cell + 0.5) / CELLS for cell in range(CELLS))
 QUIET = 0.05
 """A path that stands still is taken to turn at this share of its mean rate: nothing is to be divided by zero."""
 
@@ -54,7 +56,7 @@ def turning(path: Path) -> np.ndarray:
         return known
     window = (path.end - path.start)[:, None]
     with torch.no_grad():
-        times = path.start[:, None] + window * _middles(path)
+        times = path.times_at(_MIDDLES)
         found = [path.derivative(times, order) * window[..., None] ** order for order in (1, 2, 3, 4)]
         return _rate(torch.stack(found))
 
@@ -62,12 +64,8 @@ def turning(path: Path) -> np.ndarray:
 def turning_at_hand(path: Path) -> np.ndarray | None:
     """The same where a path has its derivatives at hand; None where they would cost as much as a part of a solve."""
     with torch.no_grad():
-        found = path.derivatives_at(_middles(path), 4)
+        found = path.derivatives_at(_MIDDLES, 4)
         return None if found is None else _rate(found)
-
-
-def _middles(path: Path) -> Tensor:
-    return (torch.arange(CELLS, dtype=torch.float64, device=path.device) + 0.5) / CELLS
 
 
 def _rate(derivatives: Float[Tensor, "4 rows cells channels"]) -> np.ndarray:
@@ -134,8 +132,8 @@ class Turning:
         """Until so many turns have been made; beyond the window at the rate of its last cell."""
         share = self._share(begin)
         aim = self._at(share) + size
-        cell = np.clip((self.reached <= aim[:, None]).sum(axis=1) - 1, 0, self._cells - 1)
-        there = cell / self._cells + (aim - _of(self.reached, cell)) / _of(self.rate, cell)
+        cell = self._inside((self.reached <= aim[:, None]).sum(axis=1) - 1)
+        there = cell / self._cells + (aim - self.reached[self._units, cell]) / self.rate[self._units, cell]
         return (there - share) * self.window
 
     def size(self, begin: np.ndarray, length: np.ndarray) -> np.ndarray:
@@ -152,14 +150,17 @@ class Turning:
     def _cells(self) -> int:
         return self.rate.shape[1]
 
+    @cached_property
+    def _units(self) -> np.ndarray:
+        return np.arange(len(self.rate))
+
     def _share(self, time: np.ndarray) -> np.ndarray:
         return (time - self.start) / self.window
 
     def _at(self, share: np.ndarray) -> np.ndarray:
         """Turns from the start."""
-        cell = np.clip((share * self._cells).astype(np.int64), 0, self._cells - 1)
-        return _of(self.reached, cell) + (share - cell / self._cells) * _of(self.rate, cell)
+        cell = self._inside((share * self._cells).astype(np.int64))
+        return self.reached[self._units, cell] + (share - cell / self._cells) * self.rate[self._units, cell]
 
-
-def _of(table: np.ndarray, cell: np.ndarray) -> np.ndarray:
-    return np.take_along_axis(table, cell[:, None], axis=1)[:, 0]
+    def _inside(self, cell: np.ndarray) -> np.ndarray:
+        return np.minimum(np.maximum(cell, 0), self._cells - 1)

@@ -60,7 +60,7 @@ def test_a_window_shorter_than_its_one_panel_knows_its_slopes():
     times = path.start[:, None] + window[:, None] * shares
     expected = path.derivative(times)
     torch.testing.assert_close(path.slopes_at(shares[None]), expected, rtol=1e-9, atol=1e-9)
-    found = path.derivatives_at(shares, 2)
+    found = path.derivatives_at(tuple(shares.tolist()), 2)
     torch.testing.assert_close(found[0], expected * window[:, None, None], rtol=1e-9, atol=1e-9)
     second = path.derivative(times, 2) * window[:, None, None] ** 2
     torch.testing.assert_close(found[1], second, rtol=1e-6, atol=1e-6)
