@@ -8,9 +8,9 @@ import typer
 from rich.console import Console
 from rich.table import Table as RichTable
 
-from smoothcde.cli.predict import End, Model, Start, Static, Table
+from smoothcde.cli.predict import End, Model, Rule, Start, Static, Table
 from smoothcde.cli.remembered import Remembered, answers_of, labels_of, matched, read_labels
-from smoothcde.cli.telling import AsJson, save_text, telling
+from smoothcde.cli.telling import AsJson, choice, save_text, telling
 from smoothcde.data.tables import targets_by_series
 from smoothcde.estimators import Predictor
 from smoothcde.evaluation import (
@@ -20,6 +20,7 @@ from smoothcde.evaluation import (
     evaluate_classification,
     evaluate_regression,
 )
+from smoothcde.series.duplicates import POLICIES
 
 MOST_SHOWN = 12
 """Classes up to which the confusion fits a terminal."""
@@ -34,6 +35,7 @@ def evaluate(
     static: Static = None,
     start: Start = None,
     end: End = None,
+    duplicates: Rule = None,
     resamples: Annotated[int, typer.Option(min=0, metavar="N", help="Of the bootstrap; 0 for no intervals.")] = 1000,
     seed: Annotated[int, typer.Option(min=0, metavar="N", help="Of the bootstrap.")] = 0,
     out: Annotated[Path | None, typer.Option(metavar="FILE", help="JSON file for the result.")] = None,
@@ -46,9 +48,11 @@ def evaluate(
     """
     from json import dumps
 
+    if duplicates is not None:
+        choice("rule --duplicates", duplicates, POLICIES)
     with telling(json) as teller:
         predictor = Predictor.load(model)
-        remembered = Remembered.of(predictor).with_window(start, end)
+        remembered = Remembered.of(predictor).with_options(start, end, duplicates)
         frame = remembered.table(table, with_targets=labels is None)
         id = remembered.layout.id
         if labels is None:

@@ -6,11 +6,12 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from smoothcde.cli.predict import End, Model, Start, Static, Table
+from smoothcde.cli.predict import End, Model, Rule, Start, Static, Table
 from smoothcde.cli.remembered import Remembered, read_labels
-from smoothcde.cli.telling import AsJson, telling
+from smoothcde.cli.telling import AsJson, choice, telling
 from smoothcde.data.tables import TableError
 from smoothcde.estimators import Predictor
+from smoothcde.series.duplicates import POLICIES
 from smoothcde.series.frames import column_of
 from smoothcde.series.problems import listed
 
@@ -28,6 +29,7 @@ def explain(
     ] = None,
     start: Start = None,
     end: End = None,
+    duplicates: Rule = None,
     json: AsJson = False,
 ) -> None:
     """Write a page that shows how predictions for some series came about.
@@ -37,9 +39,11 @@ def explain(
     """
     from smoothcde.explain import explain as explained
 
+    if duplicates is not None:
+        choice("rule --duplicates", duplicates, POLICIES)
     with telling(json) as teller:
         predictor = Predictor.load(model)
-        remembered = Remembered.of(predictor).with_window(start, end)
+        remembered = Remembered.of(predictor).with_options(start, end, duplicates)
         frame, id = remembered.table(table), remembered.layout.id
         present = [str(name) for name in column_of(frame, id).dropna().unique()]
         chosen = list(dict.fromkeys(series)) if series else present[:1]

@@ -6,10 +6,11 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from smoothcde.cli.predict import End, Model, Start, Static
+from smoothcde.cli.predict import End, Model, Rule, Start, Static
 from smoothcde.cli.remembered import Remembered
 from smoothcde.cli.telling import AsJson, choice, telling
 from smoothcde.estimators import Predictor
+from smoothcde.series.duplicates import POLICIES
 
 FORMATS = ("onnx", "torch")
 
@@ -40,6 +41,7 @@ def export(
     static: Static = None,
     start: Start = None,
     end: End = None,
+    duplicates: Rule = None,
     json: AsJson = False,
 ) -> None:
     """Write a model as an ONNX file or a torch program, with the solver's steps fixed.
@@ -48,12 +50,17 @@ def export(
     served it too. Inputs and outputs are described in the file's metadata.
     """
     from smoothcde.export import export_onnx, export_torch
+    from smoothcde.export.graph import why_no_graph
 
     choice("format", format, FORMATS)
+    if duplicates is not None:
+        choice("rule --duplicates", duplicates, POLICIES)
     with telling(json) as teller:
         predictor = Predictor.load(model)
+        if reason := why_no_graph(predictor.model):
+            raise ValueError(f"this model cannot be exported: {reason}")
         if table is not None:
-            remembered = Remembered.of(predictor).with_window(start, end)
+            remembered = Remembered.of(predictor).with_options(start, end, duplicates)
             series = remembered.series(remembered.table(table), static, teller)
             predictor = predictor.frozen(series, coverage)
             length = length or int(series.cropped().lengths.max())

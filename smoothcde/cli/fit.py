@@ -129,6 +129,8 @@ def fit(
             raise typer.BadParameter(f"'{out}' is there already; choose another --out, or add --overwrite")
         if not (out / "manifest.json").exists():
             raise typer.BadParameter(f"'{out}' is there already and is no model; choose another --out")
+    if out.name in ("", ".."):  # "." and the like have no name to put files beside
+        out = out.resolve()
     training, kept = out.with_name(out.name + ".training"), out.with_name(out.name + ".metrics.csv")
     with telling(json) as teller:
         refuse_strangers(out)
@@ -192,7 +194,8 @@ def fit(
             calibrate=calibrate,
         )
         seen = series.cropped().lengths
-        said = f"{len(series)} series, {counted(series.channels, 'channel')}, {seen.min()} to {seen.max()} times"
+        channels_of_it = f"{counted(series.channels, 'channel')} ({listed(series.channel_names)})"
+        said = f"{len(series)} series, {channels_of_it}, {seen.min()} to {seen.max()} times"
         teller.say(f"{goal} of {listed(named)}: {said}")
         if (training / CHECKPOINT).exists():
             teller.say(f"going on with the training in '{training}'")

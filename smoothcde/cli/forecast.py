@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -29,7 +29,7 @@ from smoothcde.cli.options import (
     looks_tidy,
     option,
 )
-from smoothcde.cli.remembered import KEY
+from smoothcde.cli.remembered import KEY, check_times
 from smoothcde.cli.telling import AsJson, Teller, choice, telling
 from smoothcde.data.tables import (
     TableError,
@@ -51,6 +51,8 @@ from smoothcde.series.frames import column_of, holds_dates
 from smoothcde.series.problems import counted, listed
 
 _FORECAST = "The forecast"
+DATES = "times are dates"
+"""Where a saved forecaster's record tells so."""
 HELD_BACK = 0.2
 """Share of each series' time, its end, that a backtest judges."""
 
@@ -87,12 +89,13 @@ def forecast(
     epochs: Annotated[int | None, option(MODEL, "Passes over the windows.", min=1, metavar="N")] = None,
     hidden: Hidden = None,
     learning_rate: LearningRate = None,
-    seed: Annotated[int, option(MODEL, "Of weights and order.", min=0, metavar="N")] = 0,
+    seed: Annotated[int | None, option(MODEL, "Of weights and order. 0 if not given.", min=0, metavar="N")] = None,
     device: Device = "auto",
     model_dir: Annotated[
         Path | None,
         option(MODEL, "Folder of the forecaster: used if it is there, made if it is not.", metavar="FOLDER"),
     ] = None,
+    overwrite: Annotated[bool, option(MODEL, "Train anew, and replace the forecaster there.", "--overwrite")] = False,
     backtest: Annotated[
         bool, option(OUTPUT, "Judge forecasts from rolling moments of the last fifth.", "--backtest")
     ] = False,
@@ -120,9 +123,13 @@ def forecast(
         if plot is not None:
             _kind_of(plot)
         check_output(out, table)
-        saved = model_dir is not None and (model_dir / "manifest.json").exists()
-        if model_dir is not None and not saved and model_dir.exists() and any(model_dir.iterdir()):
-            raise TableError(f"'{model_dir}' is there already and holds no model; choose another --model-dir")
+        there = model_dir is not None and (model_dir / "manifest.json").exists()
+        if model_dir is not None and not there and model_dir.exists():
+            if not model_dir.is_dir():
+                raise TableError(f"'{model_dir}' is a file; give a folder as --model-dir")
+            if any(model_dir.iterdir()):
+                raise TableError(f"'{model_dir}' is there already and holds no model; choose another --model-dir")
+        saved = there and not overwrite
         layout = TableLayout(
             id=id or "id",
             time=time,
@@ -149,7 +156,11 @@ def forecast(
                 "channels": (listed_channels(channels) or None, layout.channels),
             }
             _check_same(trained, model_dir)
-        series, layout, named, dates = _read(table, layout, id is not None, teller)
+            anew = {"epochs": epochs, "hidden": hidden, "learning-rate": learning_rate, "seed": seed}
+            _refuse_training([name for name, asked in anew.items() if asked is not None], model_dir)
+            teller.say(f"forecaster in '{model_dir}': {forecaster.model}, {forecaster.horizon} steps forecast")
+            known = forecaster.predictor_.record.get(DATES)
+        series, layout, named, dates = _read(table, layout, id is not None, teller, known if saved else None)
         if not saved:
             forecaster = CDEForecaster(
                 context or 24,
@@ -161,7 +172,7 @@ def forecast(
                 epochs=epochs,
                 hidden=hidden,
                 learning_rate=learning_rate,
-                random_state=seed,
+                random_state=seed or 0,
                 device=device,
                 verbose=int(not json),
             )
@@ -169,10 +180,14 @@ def forecast(
             teller.say(f"{forecaster.model}, {forecaster.context} steps seen, {forecaster.horizon} forecast: {told}")
             teller.note_on_speed()
             forecaster.fit(_before_the_last_fifth(series) if backtest else series)
-            _remember(forecaster, layout)
+            _remember(forecaster, layout, dates is not None)
             if model_dir is not None:
                 forecaster.save(model_dir)
                 teller.say(f"forecaster saved in '{model_dir}'")
+        silent = np.isnan(series.values).all(axis=0)
+        if silent.any():
+            names = listed([repr(series.channel_names[channel]) for channel in np.flatnonzero(silent)])
+            teller.note(f"channel {names} is never observed in the table: what is forecast of it is a guess")
         found = forecaster.predict(series)
         judged = _judged(forecaster, series, saved, teller) if backtest else None
         answers = _table_of(found, layout, named, dates)
@@ -183,7 +198,7 @@ def forecast(
 
 
 def _read(
-    file: Path, layout: TableLayout, asked: bool, teller: Teller
+    file: Path, layout: TableLayout, asked: bool, teller: Teller, trained_on_dates: bool | None
 ) -> tuple[SeriesSet, TableLayout, bool, "_Dates | None"]:
     """Series of a table, its layout with the channels, whether series have names, and how dates are written, if any."""
     header = read_header(file)
@@ -193,6 +208,7 @@ def _read(
     frame = read_table(file, text=layout.names, columns=layout.columns(header, without=() if named else [layout.id]))
     if not named:
         frame[layout.id] = pd.Categorical.from_codes(np.zeros(len(frame), dtype=int), categories=pd.Index(["series"]))
+    check_times(frame, layout.time, trained_on_dates)
     layout, notes = learned_channels(frame, layout)
     teller.note(*notes)
     try:
@@ -251,9 +267,9 @@ def _levels(text: str) -> tuple[float, ...]:
         raise TableError(f"--quantiles is {text!r}; give numbers with commas between, such as 0.1,0.5,0.9") from error
 
 
-def _remember(forecaster: CDEForecaster, layout: TableLayout) -> None:
+def _remember(forecaster: CDEForecaster, layout: TableLayout, dates: bool) -> None:
     predictor = forecaster.predictor_
-    record = {**predictor.record, KEY: replace(layout, end=None).as_dict()}
+    record = {**predictor.record, KEY: replace(layout, end=None).as_dict(), DATES: dates}
     forecaster.predictor_ = replace(predictor, record=record)
 
 
@@ -276,6 +292,15 @@ def _check_same(options: Mapping[str, tuple[Any, Any]], folder: Path) -> None:
                 f"--{name} is {asked}, and the forecaster in '{folder}' was trained with {trained or 'none'}; leave "
                 "the option out, or choose another --model-dir"
             )
+
+
+def _refuse_training(options: Sequence[str], folder: Path) -> None:
+    if options:
+        named = listed([f"--{name}" for name in options])
+        raise TableError(
+            f"{named} would train a forecaster, and '{folder}' holds one that is used as it is; leave them out, add "
+            "--overwrite to train anew, or choose another --model-dir"
+        )
 
 
 def _table_of(found: Forecast, layout: TableLayout, named: bool, dates: "_Dates | None") -> pd.DataFrame:

@@ -9,10 +9,11 @@ import typer
 from rich.console import Console
 
 from smoothcde.cli.remembered import Remembered, read_ids
-from smoothcde.cli.telling import AsJson, telling
+from smoothcde.cli.telling import AsJson, choice, telling
 from smoothcde.data.tables import check_output, write_table
 from smoothcde.estimators import Predictor
 from smoothcde.series import SeriesSet
+from smoothcde.series.duplicates import POLICIES
 from smoothcde.series.problems import listed
 
 Model = Annotated[Path, typer.Argument(help="Folder that `smoothcde fit` made.", show_default=False)]
@@ -21,6 +22,10 @@ Static = Annotated[
     Path | None, typer.Option(metavar="FILE", help="File of static columns, if the model was trained with some.")
 ]
 Start = Annotated[str | None, typer.Option(metavar="TIME", help="Look at nothing before this time.")]
+Rule = Annotated[
+    str | None,
+    typer.Option(metavar="RULE", help="Several values at one time: error, mean, last or first. That of training."),
+]
 End = Annotated[str | None, typer.Option(metavar="TIME", help="Predict at this time, from what was known by then.")]
 
 
@@ -38,6 +43,7 @@ def predict(
     ] = None,
     start: Start = None,
     end: End = None,
+    duplicates: Rule = None,
     json: AsJson = False,
 ) -> None:
     """Predict for every series of a table, with probabilities.
@@ -45,10 +51,12 @@ def predict(
     The table has the columns that the model was trained on; targets are not needed. Each prediction is made at the end
     of the series, or at --end, from what was observed until then.
     """
+    if duplicates is not None:
+        choice("rule --duplicates", duplicates, POLICIES)
     with telling(json) as teller:
         check_output(out, table, static, ids)
         predictor = Predictor.load(model)
-        remembered = Remembered.of(predictor).with_window(start, end)
+        remembered = Remembered.of(predictor).with_options(start, end, duplicates)
         frame = remembered.table(table)
         id = remembered.layout.id
         names = None if ids is None else read_ids(ids, id)
@@ -69,7 +77,8 @@ def predict(
 
 def predictions(predictor: Predictor, series: SeriesSet, id: str) -> pd.DataFrame:
     """A row per series: its id, the prediction, and for classes their probabilities."""
-    table = pd.DataFrame({id: list(series.ids)})
+    # A column of ids that is called as an answer is to be written under another name.
+    table = pd.DataFrame({"id" if id.startswith(("prediction", "probability_")) else id: list(series.ids)})
     if predictor.labels is not None:
         probabilities = predictor.probabilities(series)
         table["prediction"] = predictor.labels[probabilities.argmax(axis=1)]

@@ -23,7 +23,7 @@ from smoothcde.data.tables import (
 from smoothcde.estimators import Predictor
 from smoothcde.series import SeriesSet
 from smoothcde.series.frames import column_of, holds_dates, no_numbers
-from smoothcde.series.problems import listed
+from smoothcde.series.problems import counted, listed
 
 KEY = "table"
 """Where it stands in the record of a predictor."""
@@ -69,9 +69,15 @@ class Remembered:
                 "use it from Python, or train it again with `smoothcde fit`"
             ) from error
 
-    def with_window(self, start: str | None, end: str | None) -> "Remembered":
-        """The same, looking at another window: numbers or dates, None for what is remembered."""
-        chosen = {name: seconds_of(text) for name, text in (("start", start), ("end", end)) if text is not None}
+    def with_options(
+        self, start: str | None = None, end: str | None = None, duplicates: str | None = None
+    ) -> "Remembered":
+        """The same, looking at another window (numbers or dates) or by another rule; None for what is remembered."""
+        chosen: dict[str, Any] = {
+            name: seconds_of(text) for name, text in (("start", start), ("end", end)) if text is not None
+        }
+        if duplicates is not None:
+            chosen["duplicates"] = duplicates
         return replace(self, layout=replace(self.layout, **chosen))
 
     def with_times_of(self, frame: pd.DataFrame, series: SeriesSet) -> "Remembered":
@@ -107,15 +113,20 @@ class Remembered:
                 raise TableError(f"this model was trained with the static columns {needed}; give --static FILE")
             static, notes = self.static.encode(read_static(static_file, self.layout.id), self.layout.id, names)
             teller.note(*notes)
-        if self.dates is False and holds_dates(column_of(frame, self.layout.time)):
-            raise TableError(
-                f"column {self.layout.time!r} holds dates, and the model was trained on numbers; write times in the "
-                "unit and from the origin that they had there"
-            )
+        check_times(frame, self.layout.time, self.dates)
+        if self.layout.tidy:
+            self._note_strangers(column_of(frame, str(self.layout.variable)), teller)
         series = self.layout.series(frame, names, static)
         self._check_window(series, teller)
         self._check_span(series, teller)
         return series
+
+    def _note_strangers(self, variables: pd.Series, teller: Teller) -> None:
+        """Say which rows are about variables that the model does not know."""
+        strange = variables.loc[variables.notna() & ~variables.isin(self.layout.channels)]
+        if len(strange):
+            some = listed([repr(str(name)) for name in strange.unique()], most=3)
+            teller.note(f"{counted(len(strange), 'row')} of variables that the model does not use are left out: {some}")
 
     def _check_span(self, series: SeriesSet, teller: Teller) -> None:
         """Say which series are so much longer than those of training that times may be in another unit."""
@@ -141,6 +152,29 @@ class Remembered:
             )
         some = listed([series.ids[i] for i in np.flatnonzero(hidden)], most=3)
         teller.note(f"{hidden.sum()} of {len(series)} series have no time inside the window: {some}")
+
+
+def check_times(frame: pd.DataFrame, time: str, dates: bool | None) -> None:
+    """Refuse times of another kind than a model was trained on; `dates` tells which, None if that was not noted."""
+    from smoothcde.explain.times import look_like_dates  # loads the plotting library
+
+    column = column_of(frame, time)
+    if dates is None:
+        return
+    if holds_dates(column):
+        if not dates:
+            raise TableError(
+                f"column {time!r} holds dates, and the model was trained on numbers; write times in the unit and from "
+                "the origin that they had there"
+            )
+        return
+    numbers = pd.Series(pd.to_numeric(column, errors="coerce")).to_numpy(dtype=np.float64, na_value=np.nan)
+    numbers = numbers[np.isfinite(numbers)]
+    if dates and len(numbers) and not look_like_dates(numbers.min(keepdims=True), numbers.max(keepdims=True)):
+        raise TableError(
+            f"column {time!r} holds numbers such as {numbers[0]:g}, and the model was trained on dates; write dates, "
+            "or seconds since 1970"
+        )
 
 
 def _moment(seconds: float) -> str:
@@ -196,7 +230,8 @@ def matched(
         some = f"series {listed(present, most=3)} in the table; {listed(targets.index, most=3)} in the labels"
         raise TableError(f"no series of the table has a target ({some}); do the ids mean the same?")
     if bare := [name for name in present if name not in known]:
-        teller.note(f"{len(bare)} of {len(present)} series have no target and are left out: {listed(bare, most=3)}")
+        lacking = "have no target" if targets.shape[1] == 1 else f"lack one of the {targets.shape[1]} targets or more"
+        teller.note(f"{len(bare)} of {len(present)} series {lacking} and are left out: {listed(bare, most=3)}")
     found = set(present)
     if empty := [name for name in targets.index if name in known and name not in found]:
         said = f"{len(empty)} of {len(known)} series with a target have no row in the table: {listed(empty, most=3)}"

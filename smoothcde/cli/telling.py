@@ -29,6 +29,8 @@ _AS_OPTIONS = {
     'pass duplicates="mean", "last" or "first"': "add --duplicates mean, last or first",
     "name the channels with `channels`": "name the channels with --channels",
     "lower learning_rate, or set a smaller clip": "or lower --learning-rate",
+    "to go on with it, or another directory, or delete this one": "to go on with it, or another --out, or delete it",
+    "so the last epoch is kept; give validation series": "so the last epoch is kept",
     "load it with CDEForecaster.load": "use it with `smoothcde forecast --model-dir`",
     "load it with StreamingPredictor.load": "use it from Python, with StreamingPredictor.load",
     "no forecaster; load it with Predictor.load": "no forecaster; use it with `smoothcde predict`",

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
+import pandas as pd
 import torch
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
@@ -213,8 +214,20 @@ def require_targets(estimator: BaseEstimator, y: Any) -> None:
         )
 
 
-def check_pairs(series: SeriesSet, y: Any) -> None:
-    """Refuse another number of targets than of series."""
+def check_pairs(series: SeriesSet, y: Any, given: Any) -> None:
+    """Refuse another number of targets than of series, and targets that are named by the series in another order.
+
+    `given` is what `y` was made of. Pairs go by place, as everywhere; but a table by series that is sorted otherwise
+    than the series are is a mistake that nothing else would show.
+    """
+    index = getattr(given, "index", None)
+    if isinstance(index, pd.Index) and len(index) == len(series) and list(series.ids) != list(range(len(series))):
+        names = index.tolist()
+        if names != list(series.ids) and set(names) == set(series.ids):
+            raise ValueError(
+                "y is indexed by the ids of the series, in another order than the series; "
+                "give y.loc[list(series.ids)], or y.to_numpy() if its order is right"
+            )
     if len(series) != len(y):
         raise ValueError(f"there are {len(series)} series and {len(y)} targets; give one target per series")
     if len(series) == 0:

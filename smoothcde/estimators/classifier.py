@@ -160,7 +160,7 @@ class CDEClassifier(ClassifierMixin, CDEEstimator):
         check_choice("validation_metric", self.validation_metric, ("auto", "accuracy", "auroc", "loss"))
         series = series_of(self, X, static, times, fitting=True)
         classes, targets = np.unique(_labels(y), return_inverse=True)
-        check_pairs(series, targets)
+        check_pairs(series, targets, y)
         if len(classes) < 2:
             raise ValueError(
                 f"y holds one class only, {classes.tolist()[0]!r}; a classifier needs series of at least two classes"
@@ -222,7 +222,7 @@ class CDEClassifier(ClassifierMixin, CDEEstimator):
             return None
         series, y, weights = held
         labels = _labels(y)
-        check_pairs(series, labels)
+        check_pairs(series, labels, y)
         if len(new := np.setdiff1d(labels, classes)):
             raise ValueError(f"the validation set holds the label {new.tolist()[0]!r}, which no training series has")
         return series, np.searchsorted(classes, labels), checked_weights(weights, len(series))
@@ -247,6 +247,8 @@ def _labels(y: Any) -> np.ndarray:
     """Labels as a flat array, checked."""
     if absent := sum(label is None for label in np.asarray(y, dtype=object).flat):
         raise ValueError(f"y holds no label for {absent} of the series (None); leave these series out, or label them")
+    if len({isinstance(label, str) for label in np.asarray(y, dtype=object).flat}) > 1:
+        raise ValueError("y holds both text and numbers; write all labels one way, as with np.asarray(y, dtype=str)")
     checked = check_array(y, ensure_2d=False, dtype=None, input_name="y", ensure_min_samples=0)  # type: ignore[arg-type]
     labels = column_or_1d(checked, warn=True)
     check_classification_targets(labels)

@@ -129,14 +129,14 @@ class CDERegressor(RegressorMixin, CDEEstimator):
         require_targets(self, y)
         series = series_of(self, X, static, times, fitting=True)
         targets, names = _numbers(y), _names(y)
-        check_pairs(series, targets)
+        check_pairs(series, targets, y)
         flat = targets.ndim == 1
         columns = targets[:, None] if flat else targets
         weights = checked_weights(sample_weight, len(series))
         held = split_validation(self, validation, bare=static is None and times is None)
         if held is not None:
             others = _numbers(held[1])
-            check_pairs(held[0], others)
+            check_pairs(held[0], others, held[1])
             others = others[:, None] if others.ndim == 1 else others
             if others.shape[1] != columns.shape[1]:
                 raise ValueError(f"the validation set has {others.shape[1]} targets, training has {columns.shape[1]}")

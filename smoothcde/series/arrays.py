@@ -1,9 +1,11 @@
 """Arrays and lists of arrays, checked and laid one after the other."""
 
 from collections.abc import Hashable, Iterator, Sequence
+from datetime import datetime, timedelta
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from smoothcde.series.duplicates import check_policy, merge
 from smoothcde.series.problems import Problems, listed
@@ -170,10 +172,21 @@ def _time_blocks(times: Any, blocks, names, problems: Problems) -> list[np.ndarr
 
 
 def in_seconds(times: Any) -> Any:
-    """Dates as seconds since 1970, as in tables; anything else as it is."""
-    if getattr(getattr(times, "dtype", None), "kind", "") != "M":
-        return times
-    return (np.asarray(times, dtype="datetime64[us]") - np.datetime64(0, "us")) / np.timedelta64(1, "s")
+    """Dates as seconds since 1970, as in tables, and spans of time as seconds; anything else as it is.
+
+    One of them, an array, or a list; dates without a zone are in universal time.
+    """
+    if isinstance(times, (datetime, timedelta)):
+        return float(in_seconds([times])[0])
+    if isinstance(times, (list, tuple)) and len(times):
+        if all(isinstance(each, (datetime, np.datetime64)) for each in times):
+            times = pd.to_datetime(list(times), utc=True).tz_localize(None).to_numpy()
+        elif all(isinstance(each, (timedelta, np.timedelta64)) for each in times):
+            times = pd.to_timedelta(list(times)).to_numpy()
+    kind = getattr(getattr(times, "dtype", None), "kind", "")
+    if kind == "M":
+        return (np.asarray(times, dtype="datetime64[us]") - np.datetime64(0, "us")) / np.timedelta64(1, "s")
+    return np.asarray(times, dtype="timedelta64[us]") / np.timedelta64(1, "s") if kind == "m" else times
 
 
 def _drop_padding(values, times, offsets) -> Flat:

@@ -33,6 +33,7 @@ def flatten_frame(
         problems.add(f"expected a pandas or polars table, got a {type(frame).__name__}; read or collect it into one")
         problems.raise_if_any()
     columns = [str(c) for c in frame.columns]
+    channels = [channels] if isinstance(channels, str) else channels
     if (variable is None) != (value is None):
         problems.add("a tidy table needs both `variable` and `value`; give the other column too")
     tidy = variable is not None and value is not None
@@ -110,7 +111,14 @@ def _stamps(column: pd.Series, time: str, problems: Problems) -> np.ndarray:
     """Stamps as float64; dates and ISO 8601 text become seconds since 1970."""
     column = column.infer_objects()
     if pd.api.types.is_numeric_dtype(column):
-        return column.to_numpy(dtype=np.float64, na_value=np.nan)
+        stamps = column.to_numpy(dtype=np.float64, na_value=np.nan)
+        if _written_as_dates(stamps):
+            warnings.warn(
+                f"column {time!r} holds numbers such as {stamps[0]:.0f}, taken as they are; if they are dates, write "
+                f"them as {pd.to_datetime(f'{stamps[0]:.0f}').date()}",
+                stacklevel=4,
+            )
+        return stamps
     if pd.api.types.is_timedelta64_dtype(column):
         return column.dt.total_seconds().to_numpy()
     # Only ISO 8601: otherwise "00:07" would be seven minutes past midnight today, and 01/02 January or February.
@@ -123,6 +131,15 @@ def _stamps(column: pd.Series, time: str, problems: Problems) -> np.ndarray:
         return np.full(len(column), np.nan)
     epoch = pd.Timestamp("1970-01-01", tz="UTC")
     return ((dates - epoch) / pd.Timedelta(seconds=1)).to_numpy(dtype=np.float64)
+
+
+def _written_as_dates(stamps: np.ndarray) -> bool:
+    """Whether all numbers are dates as in 20240517: by chance that is hardly so for more than a few."""
+    whole = np.unique(stamps[np.isfinite(stamps)])
+    if len(whole) < 2 or whole[0] < 1900_01_01 or whole[-1] > 2100_12_31 or (whole % 1).any():
+        return False
+    dates = pd.to_datetime(pd.Series(whole.astype(np.int64).astype(str)), format="%Y%m%d", errors="coerce")
+    return bool(dates.notna().all())
 
 
 def numbers_of(column: pd.Series, name: str, problems: Problems) -> np.ndarray:

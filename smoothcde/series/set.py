@@ -202,18 +202,20 @@ class SeriesSet:
         """True if any channel is unobserved at any stamp."""
         return bool(np.isnan(self.values).any())
 
-    def with_window(self, start: Any = None, end: Any = None, *, history: float | None = None) -> "SeriesSet":
+    def with_window(self, start: Any = None, end: Any = None, *, history: Any = None) -> "SeriesSet":
         """The same series seen through another window.
 
         Args:
-            start: a number or one per series; the present start where None.
+            start: a number or a date, or one per series; the present start where None.
             end: the prediction moment, likewise.
-            history: instead of `start`: the window is `[end - history, end]`.
+            history: instead of `start`: the window is `[end - history, end]`; a number or a span of time.
         """
         if history is not None and start is not None:
             raise ValueError("give `start` or `history`, not both: history means start = end - history")
         last = self.end if end is None else in_seconds(end)
-        first = np.asarray(last) - history if history is not None else self.start if start is None else start
+        first = self.start if start is None else start
+        if history is not None:
+            first = np.asarray(last) - in_seconds(history)
         return self._finish(self.static, (first, last))
 
     def batch(
@@ -326,7 +328,7 @@ def _declared_window(series: SeriesSet, window, problems: Problems) -> tuple[np.
         try:
             array = np.asarray(in_seconds(bound), dtype=np.float64)
         except (TypeError, ValueError):
-            problems.add(f"window {name} is {bound!r}; give numbers, or dates as datetime64")
+            problems.add(f"window {name} is {bound!r}; give numbers, or dates such as pd.Timestamp('2024-05-17')")
             return series.start, series.end
         if array.ndim > 1 or (array.ndim == 1 and len(array) != len(series)):
             problems.add(f"window {name} has shape {array.shape}; give one number, or one per series ({len(series)})")

@@ -1,6 +1,7 @@
 """`StreamingPredictor`: a trained model that follows series as they happen."""
 
 from collections.abc import Hashable, Iterator, Sequence
+from datetime import timedelta
 from os import PathLike
 from typing import Any
 
@@ -43,7 +44,7 @@ class StreamingPredictor:
 
     Args:
         model: a `Predictor`, or a fitted `CDEClassifier` or `CDERegressor`; its scaling, labels and calibration apply.
-        window: length of the history, in the series' unit of time.
+        window: length of the history, in the series' unit of time; or a span such as pd.Timedelta("6h").
         series: how many series there are, or the names of them.
         static: `(series, features)`, for models with static features.
         duplicates: equal stamps in one series: "error", "mean", "last" or "first".
@@ -60,7 +61,7 @@ class StreamingPredictor:
     def __init__(
         self,
         model: Any,
-        window: float,
+        window: float | timedelta | np.timedelta64,
         series: int | np.integer | Sequence[Hashable] | np.ndarray = 1,
         *,
         static: Any = None,
@@ -70,7 +71,9 @@ class StreamingPredictor:
         method: str = "auto",
     ):
         self.model = predictor_of(model)
-        self.window = _positive(window, "window", "give the length of the history in the series' unit of time")
+        self.window = _positive(
+            in_seconds(window), "window", "give the length of the history in the series' unit of time"
+        )
         self.series: tuple[Hashable, ...] = _names(series)
         if not self.series or len(set(self.series)) != len(self.series):
             raise ValueError("series are not unique, or none; give the number of series or a name of its own to each")
@@ -219,7 +222,7 @@ class StreamingPredictor:
         try:
             moments = np.broadcast_to(np.asarray(in_seconds(at), dtype=np.float64), rows.shape).copy()
         except (TypeError, ValueError):
-            raise ValueError(f"at is {at!r}; give a number, or one per series ({len(rows)})") from None
+            raise ValueError(f"at is {at!r}; give a number or a date, or one per series ({len(rows)})") from None
         for row in np.flatnonzero(~np.isfinite(moments)):
             problems.add(f"series {self.series[rows[row]]}: at is {moments[row]}; give a finite time")
         for row in np.flatnonzero(moments < newest):

@@ -73,7 +73,7 @@ class Checkpoint:
         if differences:
             raise CheckpointError(
                 f"'{directory}' holds a run that began otherwise: {'; '.join(differences)}; "
-                "give another directory, or the arguments of that run to go on with it"
+                "give the arguments of that run to go on with it, or another directory, or delete this one"
             )
 
 

@@ -32,7 +32,7 @@ def test_fit_says_where_the_model_is_and_how_good(place):
     )
     assert again.exit_code == 0, again.output
     assert "outcome looks like classification; say otherwise with --task" in again.stderr
-    assert "24 series, 2 channels, 4 to 7 times" in again.stderr
+    assert "24 series, 2 channels (pulse, sat), 4 to 7 times" in again.stderr
     assert "Best of 2 epochs" in again.stdout
     assert f"Model saved in '{place / 'again'}'" in again.stdout
     assert sorted(path.name for path in place.iterdir() if path.name.startswith("again")) == [

@@ -144,9 +144,44 @@ def test_what_a_saved_forecaster_does_not_do_is_refused(place, tmp_path):
         assert told.exit_code == 1
         assert f"{asked[0]} is " in told.stderr
         assert "leave the option out, or choose another --model-dir" in told.stderr
+    for asked in (("--epochs", 50), ("--hidden", 32), ("--learning-rate", 0.5), ("--seed", 9)):
+        told = command("forecast", place / "load.csv", "--model-dir", tmp_path / "m", *asked)
+        assert told.exit_code == 1
+        assert f"{asked[0]} would train a forecaster" in told.stderr
+    anew = command(
+        "forecast",
+        place / "load.csv",
+        *SMALL,
+        "--model",
+        "linear-forecast",
+        "--overwrite",
+        "--model-dir",
+        tmp_path / "m",
+    )
+    assert anew.exit_code == 0, anew.output
+    again = command("forecast", place / "load.csv", "--model-dir", tmp_path / "m")
+    assert "linear-forecast, 4 steps forecast" in again.stderr
     load().rename(columns={"time": "when"}).to_csv(tmp_path / "when.csv", index=False)
     told = command("forecast", tmp_path / "when.csv", "--model-dir", tmp_path / "m", "--time", "when", "--json")
     assert told.exit_code == 0, told.output
+
+
+def test_times_of_another_kind_and_a_file_for_a_folder_are_refused(place, tmp_path):
+    first = command("forecast", place / "load.csv", *SMALL, "--model", "last-value", "--model-dir", tmp_path / "m")
+    assert first.exit_code == 0, first.output
+    load().assign(time=np.arange(len(load())) / 10).to_csv(tmp_path / "numbers.csv", index=False)
+    told = command("forecast", tmp_path / "numbers.csv", "--model-dir", tmp_path / "m")
+    assert told.exit_code == 1
+    assert "and the model was trained on dates; write dates" in told.stderr
+    told = command("forecast", place / "load.csv", *SMALL, "--model-dir", place / "load.csv")
+    assert "is a file; give a folder as --model-dir" in told.stderr
+
+
+def test_channels_that_are_never_observed_are_told(tmp_path):
+    load().assign(never=np.nan).to_csv(tmp_path / "t.csv", index=False)
+    told = command("forecast", tmp_path / "t.csv", *SMALL, "--model", "last-value", "--channels", "load,never")
+    assert told.exit_code == 0, told.output
+    assert "channel 'never' is never observed in the table: what is forecast of it is a guess" in told.stderr
 
 
 def test_a_picture_of_an_unknown_kind_is_refused_before_the_training(place, tmp_path):

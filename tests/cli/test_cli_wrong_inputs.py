@@ -6,8 +6,8 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-from cli_tables import command, per_series, waves
-from wrong_inputs import FAILED, FIT, NO_MODEL, WRONG, changed
+from cli_tables import command, per_series, tidy, waves
+from wrong_inputs import FAILED, FIT, NO_MODEL, TIDY, USAGE, WRONG, changed
 
 from smoothcde.estimators import CDEClassifier, Predictor
 
@@ -94,9 +94,78 @@ def test_columns_that_say_nothing_are_named_and_left_out(tmp_path, monkeypatch):
     prepare(tmp_path, {"t.csv": frame}, monkeypatch)
     result = command(*FIT, "--model", "gru", "--hidden", 4, "--json")
     assert result.exit_code == 0, result.output
-    for words in ("'note' holds no numbers: left out", "'always' is always 3: left out", "'never' is empty: left out"):
+    for words in (
+        "'note' ('fine') holds no numbers: left out",
+        "'always' is always 3: left out",
+        "'never' is empty: left out",
+    ):
         assert f"Note: column {words}" in result.stderr
     assert json.loads(result.stdout)["channels"] == ["pulse", "sat"]
+
+
+@pytest.fixture(scope="module")
+def dated(tmp_path_factory):
+    """A model of a tidy table of dates."""
+    folder = tmp_path_factory.mktemp("dated")
+    frame = tidy(waves())
+    frame["time"] = pd.Timestamp("2024-05-01") + pd.to_timedelta(frame["time"], unit="h")
+    frame.to_csv(folder / "t.csv", index=False)
+    per_series(waves(), "outcome").to_csv(folder / "labels.csv", index=False)
+    asked = ("fit", folder / "t.csv", "--labels", folder / "labels.csv", *TIDY, "--epochs", 1, "--out", folder / "m")
+    told = command(*asked, "--model", "gru", "--hidden", 4)
+    assert told.exit_code == 0, told.output
+    assert "2 channels (pulse, sat)" in told.stderr
+    return folder
+
+
+def test_times_of_another_kind_than_in_training_are_refused(dated, tmp_path):
+    tidy(waves()).to_csv(tmp_path / "hours.csv", index=False)
+    told = command("predict", dated / "m", tmp_path / "hours.csv")
+    assert told.exit_code == FAILED
+    assert "and the model was trained on dates; write dates, or seconds since 1970" in told.stderr
+
+
+def test_rows_of_unknown_variables_are_told(dated, tmp_path):
+    frame = pd.read_csv(dated / "t.csv", dtype={"id": str})
+    frame.loc[:2, "variable"] = "Pulse"
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    told = command("predict", dated / "m", tmp_path / "t.csv")
+    assert told.exit_code == 0, told.output
+    assert "3 rows of variables that the model does not use are left out: 'Pulse'" in told.stderr
+
+
+def test_several_values_at_one_time_may_be_merged_in_later_tables_too(dated, tmp_path):
+    frame = pd.read_csv(dated / "t.csv", dtype={"id": str})
+    pd.concat([frame, frame.iloc[:1]]).to_csv(tmp_path / "t.csv", index=False)
+    refused = command("predict", dated / "m", tmp_path / "t.csv")
+    assert refused.exit_code == FAILED
+    assert "add --duplicates mean, last or first" in refused.stderr
+    merged, plain = (
+        command("predict", dated / "m", file, *rule)
+        for file, rule in ((tmp_path / "t.csv", ("--duplicates", "mean")), (dated / "t.csv", ()))
+    )
+    assert merged.exit_code == 0, merged.output
+    assert merged.stdout == plain.stdout
+    assert command("predict", dated / "m", tmp_path / "t.csv", "--duplicates", "all").exit_code == USAGE
+
+
+def test_ids_may_be_called_as_answers_are(tmp_path, monkeypatch):
+    prepare(tmp_path, {"t.csv": waves().rename(columns={"id": "prediction"})}, monkeypatch)
+    assert command(*FIT, "--id", "prediction", "--model", "gru", "--hidden", 4).exit_code == 0
+    told = command("predict", "out", "t.csv")
+    assert told.stdout.startswith("id,prediction,probability_loud"), told.output
+
+
+def test_a_model_may_be_written_to_the_folder_one_is_in(tmp_path, monkeypatch):
+    prepare(tmp_path, {"t.csv": waves()}, monkeypatch)
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    told = command(
+        "fit", "../t.csv", "--target", "outcome", "--epochs", 1, "--model", "gru", "--hidden", 4, "--out", "."
+    )
+    assert told.exit_code == 0, told.output
+    assert (tmp_path / "here" / "manifest.json").exists()
+    assert (tmp_path / "here.metrics.csv").exists()
 
 
 def test_brackets_in_names_are_printed_as_they_are(tmp_path, monkeypatch):

@@ -68,6 +68,7 @@ WRONG = {
         {"t.csv": "id,time,x,x,outcome\na,1,2,3,y\n"},
         "several columns called 'x'; rename them",
     ),
+    "JSON": (FAILED, FIT, {"t.csv": '{"id": [1, 2]}'}, "'t.csv' looks like JSON; give a CSV"),
     # Columns.
     "no id column": (
         FAILED,
@@ -111,6 +112,12 @@ WRONG = {
         FIT,
         {"t.csv": changed(pulse=["high", *waves()["pulse"][1:]])},
         "column 'pulse' holds 'high', not a number, in 1 of",
+    ),
+    "text among numbers of several": (
+        FAILED,
+        FIT,
+        {"t.csv": changed(pulse=["high", *waves()["pulse"][1:]], sat=["low", *waves()["sat"][1:]])},
+        "column 'sat' holds 'low', not a number, in 1 of",
     ),
     "text values": (
         FAILED,

@@ -75,6 +75,39 @@ def test_decimal_commas_where_semicolons_separate(tmp_path):
     assert read_table(file)["x"].tolist() == ["1,250"]
 
 
+def test_points_set_thousands_apart_where_another_column_has_decimal_commas(tmp_path):
+    file = tmp_path / "t.csv"
+    file.write_text("id;time;a;b;c\n1;0;1.007;-0,7;1.234,5\n1;1;950;0,2;\n2;0;12.001.007;1,5;2,5\n")
+    frame = read_table(file, text=["id"])
+    np.testing.assert_array_equal(frame["a"], [1007, 950, 12_001_007])
+    np.testing.assert_array_equal(frame["b"], [-0.7, 0.2, 1.5])
+    np.testing.assert_array_equal(frame["c"], [1234.5, np.nan, 2.5])
+    file.write_text("id;time;a;b\n1;0.25;1.5;-0,7\n")
+    with pytest.raises(TableError, match=r"column 'time' of .* holds '0.25', and column 'b' has decimal commas; write"):
+        read_table(file, text=["id"])
+
+
+def test_truth_values_may_have_gaps(tmp_path):
+    file = tmp_path / "t.csv"
+    file.write_text("id,time,flag\n1,0,True\n1,1,\n2,0,False\n")
+    np.testing.assert_array_equal(read_table(file, text=["id"])["flag"], [1, np.nan, 0])
+
+
+def test_a_file_that_ends_in_the_middle_of_a_line_is_told(tmp_path):
+    file = tmp_path / "t.csv"
+    file.write_text("id,time,a,b\n1,0,2,3\n1,1,2")
+    with pytest.warns(UserWarning, match="last line of .* has 3 fields where the header has 4, .*: was the file cut"):
+        read_table(file, text=["id"])
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("end", ["\n1,1,2\n", "\n1,1,2,", "\n1,1,2,4", '\n1,1,2,"x, y"', "\n\n"])
+def test_other_ends_are_not(tmp_path, end):
+    file = tmp_path / "t.csv"
+    file.write_text(f"id,time,a,b\n1,0,2,3{end}")
+    read_table(file, text=["id"])
+
+
 def test_targets_have_decimal_commas_and_names_do_not(tmp_path):
     file = tmp_path / "t.csv"
     file.write_text("id;y\n1,5;0,1\n1,6;0,25\n1,7;NA\n")
@@ -89,6 +122,8 @@ def test_whole_numbers_are_the_same_names_with_a_fraction(tmp_path):
     assert read_table(file, text=["id"])["id"][:2].tolist() == ["0", "1"]
     file.write_text("id,x\n1.0,1\n1.1,2\n")  # parts of something, it seems
     assert read_table(file, text=["id"])["id"].tolist() == ["1.0", "1.1"]
+    file.write_text("id,x\n3,1\n3.0,2\n12,3\n")  # two programs wrote to it
+    assert read_table(file, text=["id"])["id"].tolist() == ["3", "3", "12"]
     training = pd.DataFrame({"id": ["a", "b", "c"], "ward": ["1", "2", "x"]})
     encoder, _ = StaticEncoder.fit(training, "id")
     features, notes = encoder.encode(pd.DataFrame({"id": ["d", "e"], "ward": [1.0, np.nan]}), "id", ["d", "e"])
@@ -202,7 +237,7 @@ def test_columns_that_say_nothing_are_left_out_and_named():
     layout, notes = learned_channels(frame, TableLayout(), other=["x"])
     assert layout.channels == ("w",)
     assert notes == [
-        "columns 'note', 'when' hold no numbers: left out",
+        "columns 'note' ('good'), 'when' ('2024-05-17 00:00:00') hold no numbers: left out",
         "column 'y' is always 3: left out",
         "column 'z' is empty: left out",
     ]
@@ -356,6 +391,12 @@ def test_static_tables_that_do_not_fit_are_explained(wide):
     frame = read_table(wide, text=["id"])
     with pytest.raises(SeriesError, match="the static table has no row for series 007; add them"):
         TableLayout(channels=("hr",)).series(frame, static=encoder.encode(STATIC, "id", ["007", "b"])[0])
+
+
+def test_a_static_column_of_numbers_with_some_text_in_it_is_refused():
+    frame = pd.DataFrame({"id": list("abcdef"), "age": ["50.1", "29", "38.6", "unknown", None, "44"]})
+    with pytest.raises(TableError, match=r"static column 'age' holds numbers, but for 'unknown'; correct such cells"):
+        StaticEncoder.fit(frame, "id")
 
 
 def test_many_texts_are_no_categories():

@@ -32,6 +32,24 @@ def test_every_model_fits_and_predicts_irregular_series(model):
     assert classifier.predictor_.architecture["name"] == model
 
 
+def test_labels_sorted_otherwise_than_the_series_are_refused():
+    """Tables by series are sorted by id, series come as they appear: nothing else would show the mistake."""
+    series, slope = irregular(12)
+    named, _ = irregular(12, ids=[f"s{11 - i}" for i in range(12)])
+    labels = pd.Series(LABELS[slope + 1], index=list(named.ids))
+    with pytest.raises(ValueError, match=r"in another order than the series; give y.loc\[list\(series.ids\)\]"):
+        quick_classifier("gru", epochs=1).fit(named, labels.sort_index())
+    quick_classifier("gru", epochs=1).fit(named, labels)
+    shuffled = pd.Series(LABELS[slope + 1], index=np.arange(12)[::-1])  # series without names: by place
+    quick_classifier("gru", epochs=1).fit(series, shuffled)
+
+
+def test_labels_of_both_text_and_numbers_are_refused():
+    series, _ = irregular(12)
+    with pytest.raises(ValueError, match="y holds both text and numbers; write all labels one way"):
+        quick_classifier("gru", epochs=1).fit(series, np.array(["a", 1] * 6, dtype=object))
+
+
 def test_it_learns():
     values, slope = slopes(60)
     test, truth = slopes(60, seed=1)

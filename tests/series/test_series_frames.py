@@ -226,3 +226,22 @@ def test_truth_values_and_decimals_with_gaps_are_channels():
         series = SeriesSet.from_frame(frame, id="id", time="time")
         assert series.channel_names == ("alarm", "dose")
         np.testing.assert_array_equal(series.values, [[1, 1.5], [np.nan, np.nan], [0, 2]])
+
+
+def test_numbers_that_look_like_dates_are_told():
+    frame = pd.DataFrame({"id": "a", "time": [20240330, 20240331, 20240401], "x": [1.0, 2.0, 3.0]})
+    with pytest.warns(
+        UserWarning, match="numbers such as 20240330, taken as they are; if they are dates, write them as 2024-03-30"
+    ):
+        assert SeriesSet.from_frame(frame, id="id", time="time").times.tolist() == [20240330, 20240331, 20240401]
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("times", [[20240330], [20240330, 20240399], [20240330, 20240330.5], [1, 2]])
+def test_others_are_not(times):
+    SeriesSet.from_frame(pd.DataFrame({"id": "a", "time": times, "x": 1.0}), id="id", time="time")
+
+
+def test_a_single_channel_may_be_named_without_a_list():
+    frame = pd.DataFrame({"id": "a", "time": [0, 1], "load": [1.0, 2.0], "y": 0})
+    assert SeriesSet.from_frame(frame, id="id", time="time", channels="load").channel_names == ("load",)

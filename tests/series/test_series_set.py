@@ -224,7 +224,7 @@ def test_a_window_in_the_wrong_order_is_named_series_by_series():
     [
         (([0, 0, 0], 5), r"window start has shape \(3,\); give one number, or one per series \(2\)"),
         ((0, [[5, 5]]), r"window end has shape \(1, 2\)"),
-        ((0, "noon"), "window end is 'noon'; give numbers, or dates as datetime64"),
+        ((0, "noon"), "window end is 'noon'; give numbers, or dates such as"),
     ],
 )
 def test_a_window_of_a_wrong_kind_is_named(window, message):
@@ -354,6 +354,25 @@ def test_the_representation_tells_sizes_lengths_and_how_much_was_observed(three)
     assert repr(half) == "SeriesSet(1 series, 2 channels, 2 to 2 stamps, 50% observed)"
     assert repr(SeriesSet.from_arrays([])) == "SeriesSet(0 series, 0 channels)"
     assert repr(SeriesSet.from_arrays([[]])) == "SeriesSet(1 series, 1 channel, 0 to 0 stamps)"
+
+
+@pytest.mark.parametrize(
+    "moment",
+    [
+        pd.Timestamp("2024-01-02"),
+        pd.Timestamp("2024-01-02T01:00+01:00"),
+        pd.Timestamp("2024-01-02").to_pydatetime(),
+        np.datetime64("2024-01-02"),
+        [np.datetime64("2024-01-02T00:00"), np.datetime64("2024-01-02", "D")],
+        (pd.Timestamp("2024-01-02"), pd.Timestamp("2024-01-02T01:00+01:00")),
+    ],
+)
+@pytest.mark.parametrize("history", [3600.0, pd.Timedelta("1h"), np.timedelta64(60, "m")])
+def test_moments_and_spans_may_be_of_any_kind_that_is_common(moment, history):
+    days = [pd.Timestamp("2024-01-01"), pd.Timestamp("2024-01-02"), pd.Timestamp("2024-01-03")]
+    series = SeriesSet.from_arrays(np.ones((2, 1, 3)), days).with_window(end=moment, history=history)
+    assert series.times[1] == series.end[0] == series.end[1] == pd.Timestamp("2024-01-02").timestamp()
+    assert (series.end - series.start == 3600).all()
 
 
 def test_windows_of_dates_are_in_seconds_as_times_are():

@@ -1,6 +1,9 @@
 """What a stream keeps of its series, what it lets go, and what it refuses."""
 
+from datetime import datetime
+
 import numpy as np
+import pandas as pd
 import pytest
 from streamed import Recorded, small_predictor
 
@@ -164,7 +167,7 @@ class TestRefusals:
             stream.predict()
         with pytest.raises(SeriesError, match="series a: at is 4, before its newest stamp 5"):
             stream.predict(at=4.0)
-        with pytest.raises(ValueError, match="give a number, or one per series"):
+        with pytest.raises(ValueError, match="give a number or a date, or one per series"):
             stream.predict(at=[6.0, 7.0, 8.0])
         assert stream.predict(at=5.0).shape == (2,)
 
@@ -234,12 +237,14 @@ def test_an_empty_window_in_between_changes_no_answer():
         np.testing.assert_allclose(recorded.stream.predict_proba(at), offline, atol=1e-9)
 
 
-def test_dates_are_seconds_as_in_tables(predictor):
-    stream = StreamingPredictor(predictor, 3600.0)
+@pytest.mark.parametrize("kind", [pd.Timestamp, np.datetime64, datetime.fromisoformat])
+@pytest.mark.parametrize("hour", [3600.0, pd.Timedelta("1h")])
+def test_dates_are_seconds_as_in_tables(predictor, kind, hour):
+    stream = StreamingPredictor(predictor, hour)
     for moment in ("2024-01-01T00:00:00", "2024-01-01T00:30:00"):
-        stream.update(np.datetime64(moment, "ns"), [1.0, 2.0])
+        stream.update(kind(moment), [1.0, 2.0])
     assert held(stream)[0] == [1704067200.0, 1704069000.0]
-    assert held(stream, at=np.datetime64("2024-01-01T01:15:00"))[0] == [1704069000.0]
+    assert held(stream, at=kind("2024-01-01T01:15:00"))[0] == [1704069000.0]
     with pytest.raises(ValueError, match="values: not numbers"):
         stream.update(1704070000.0, np.array(["2024-01-01", "2024-01-02"], dtype="datetime64[D]"))
 

@@ -151,7 +151,7 @@ class TestCheckpointsThatDoNotFit:
         with pytest.raises(CheckpointError, match="holds a run that began otherwise: ") as refused:
             train(**({**given, "recipe": SHORT} | change), directory=tmp_path)
         assert words in str(refused.value)
-        assert "give another directory" in str(refused.value)
+        assert "or another directory, or delete this one" in str(refused.value)
 
     def test_a_flipped_byte_is_refused(self, tmp_path):
         interrupted(tmp_path, 2, 1)

@@ -19,7 +19,9 @@ NOT_OBSERVED = ("", "NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "NAN", "No
 
 PARQUET = (".parquet", ".pq")
 _TEXT = (".csv", ".tsv", ".txt", ".gz")
-_DECIMAL_COMMA = r"[-+]?(\d+,?\d*|,\d+)([eE][-+]?\d+)?"
+_DECIMAL_COMMA = r"[-+]?(\d+,?\d*|,\d+|\d{1,3}(\.\d{3})+(,\d*)?)([eE][-+]?\d+)?"
+"""Also with points between thousands."""
+_LONG_LINE = 100_000
 _NO_TEXT = "is not text in UTF-8; save it as CSV in UTF-8, or give a Parquet file"
 _FORMATS = "give a CSV (.csv, .tsv, also .gz) or a Parquet file"
 
@@ -138,6 +140,8 @@ def _csv_header(path: Path) -> tuple[list[str], str]:
     except (UnicodeDecodeError, pd.errors.ParserError, OSError, ValueError, EOFError) as error:
         raise TableError(f"'{path}' {_NO_TEXT}") from error
     line = str(line)
+    if line.lstrip()[:1] in ("{", "["):
+        raise TableError(f"'{path}' looks like JSON; {_FORMATS}")
     if any(ord(letter) < 32 and letter != "\t" for letter in line):
         raise TableError(f"'{path}' {_NO_TEXT}")
     separator = max(",;\t|", key=line.count)
@@ -156,6 +160,15 @@ def _read_csv(
 ) -> pd.DataFrame:
     names, separator = _csv_header(path)
     wanted = [name for name in names if name and (columns is None or name in columns)]
+    options: dict[str, Any] = {
+        "sep": separator,
+        "header": 0,
+        "names": [name or f"\0{position}" for position, name in enumerate(names)],
+        "index_col": False,
+        "skipinitialspace": True,
+        "encoding": "utf-8-sig",
+        "low_memory": False,
+    }
     irregular = f"'{path}' is no regular CSV: "
     remedy = f"; quote fields that hold '{separator}'"
     try:
@@ -165,16 +178,10 @@ def _read_csv(
             warnings.simplefilter("error", pd.errors.ParserWarning)
             frame = pd.read_csv(
                 path,
-                sep=separator,
-                header=0,
-                names=[name or f"\0{position}" for position, name in enumerate(names)],
-                index_col=False,
                 dtype={name: "category" for name in wanted if name in text},  # type: ignore[arg-type]
                 keep_default_na=False,
                 na_values={name: [""] if name in text else list(NOT_OBSERVED) for name in wanted},
-                skipinitialspace=True,
-                encoding="utf-8-sig",
-                low_memory=False,
+                **options,
             )
     except pd.errors.ParserError as error:
         found = re.search(r"Expected (\d+) fields in line (\d+), saw (\d+)", str(error))
@@ -188,29 +195,87 @@ def _read_csv(
     for name in (name for name in wanted if name not in text):
         frame[name] = _trimmed(column_of(frame, name))
     if separator == ";":
-        for name in (name for name in wanted if name in targets or name not in text):
-            frame[name] = _with_decimal_points(column_of(frame, name))
+        with_commas, floats = [], []
+        numbers = [name for name in wanted if name in targets or name not in text]
+        for sign in (",", "."):  # points set thousands apart where a comma shows that they are no decimal points
+            for name in numbers:
+                column = column_of(frame, name)
+                if (converted := _from_decimal_commas(column, sign)) is not column:
+                    with_commas.append(name)
+                    frame[name] = converted
+                elif column.dtype.kind == "f" and sign == ".":
+                    floats.append(name)
+            if not with_commas:
+                break
+            numbers = [name for name in numbers if name not in with_commas]
+        if with_commas and floats:
+            places = [position for position, name in enumerate(names) if name in floats]
+            written = pd.read_csv(path, dtype=str, keep_default_na=False, usecols=places, **options)
+            for name in floats:
+                frame[name] = _with_points_left_out(column_of(written, name), path, name, with_commas[0])
+    _check_last_line(path, len(names), separator)
     return frame
+
+
+def _check_last_line(path: Path, fields: int, separator: str) -> None:
+    """Say so if the file ends in the middle of a line: it may have been cut off."""
+    if path.suffix == ".gz":
+        return
+    with open(path, "rb") as opened:
+        opened.seek(max(0, path.stat().st_size - _LONG_LINE))
+        end = opened.read()
+    last = end.rpartition(b"\n")[2].decode("utf-8", errors="replace")
+    if last.strip() and b"\n" in end and '"' not in last and last.count(separator) + 1 < fields:
+        warnings.warn(
+            f"the last line of '{path}' has {last.count(separator) + 1} fields where the header has {fields}, and no "
+            "end of line: was the file cut off?",
+            stacklevel=2,
+        )
 
 
 def _trimmed(column: pd.Series) -> pd.Series:
     """A column of text without the spaces that pad cells to a width, which hide that a cell says nothing."""
     if column.dtype != object and not pd.api.types.is_string_dtype(column):
         return column
-    told = column.str.strip()
+    if pd.api.types.infer_dtype(column, skipna=True) == "boolean":  # truth values and gaps
+        return column.map({True: 1.0, False: 0.0}).astype(float)
+    told = column.astype(object).str.strip()
     told = told.mask(told.isin(NOT_OBSERVED))
     return told if no_numbers(told).any() else pd.Series(pd.to_numeric(told))
 
 
-def _with_decimal_points(column: pd.Series) -> pd.Series:
-    """A column of nothing but numbers with decimal commas as numbers; any other as it is, also one without a comma."""
+def _from_decimal_commas(column: pd.Series, sign: str) -> pd.Series:
+    """A column of nothing but numbers with decimal commas, some of them with this sign, as numbers; any other as it
+    is.
+    """
     if pd.api.types.is_numeric_dtype(column):
         return column
-    told = column.dropna().astype(str).str.strip()
-    observed = told[~told.isin(NOT_OBSERVED)]
-    if not observed.str.contains(",").any() or not observed.str.fullmatch(_DECIMAL_COMMA).all():
+    observed = _observed(column.dropna())
+    if not observed.str.contains(sign, regex=False).any() or not observed.str.fullmatch(_DECIMAL_COMMA).all():
         return column
-    return observed.str.replace(",", ".").astype(float).reindex(column.index)
+    return _numbers(observed).reindex(column.index)
+
+
+def _with_points_left_out(written: pd.Series, path: Path, name: str, other: str) -> pd.Series:
+    """The same of a column that could be read as numbers with decimal points, where another has decimal commas."""
+    observed = _observed(written)
+    odd = ~observed.str.fullmatch(_DECIMAL_COMMA)
+    if odd.any():
+        raise TableError(
+            f"column {name!r} of '{path}' holds {observed.loc[odd].tolist()[0]!r}, and column {other!r} has decimal "
+            "commas; write all numbers with a comma, or all with a point"
+        )
+    return _numbers(observed).reindex(written.index)
+
+
+def _observed(column: pd.Series) -> pd.Series:
+    told = column.astype(str).str.strip()
+    return told[~told.isin(NOT_OBSERVED)]
+
+
+def _numbers(told: pd.Series) -> pd.Series:
+    """Numbers with decimal commas, and points between thousands."""
+    return told.str.replace(".", "", regex=False).str.replace(",", ".", regex=False).astype(float)
 
 
 def _parquet_header(path: Path) -> list[str]:
@@ -237,10 +302,10 @@ def _read_parquet(path: Path, columns: Collection[str] | None) -> pd.DataFrame:
 
 
 def _as_text(column: pd.Series) -> pd.Series:
-    """Names as a categorical of text: 3, 3.0 and "3" are the same name, "3.0" too where all names are of that kind."""
+    """Names as a categorical of text: 3, 3.0 and "3" are the same name, "3.0" too where all names are whole numbers."""
     codes, found = pd.factorize(column)
     texts = [plain_text(name).strip() for name in found]
-    if texts and all(re.fullmatch(r"-?(0|[1-9]\d*)\.0+", text) for text in texts):
+    if texts and all(re.fullmatch(r"-?(0|[1-9]\d*)(\.0+)?", text) for text in texts):
         texts = [text.partition(".")[0] for text in texts]
     names = list(dict.fromkeys(texts))
     position = {name: index for index, name in enumerate(names)}

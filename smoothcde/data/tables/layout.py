@@ -125,7 +125,7 @@ def learned_channels(
         return _variables(frame, layout)
     if layout.channels:
         return layout, []
-    notes, chosen, text = [], [], []
+    notes, chosen, text, wrongs = [], [], {}, []
     for name in (c for c in frame.columns if c not in (layout.id, layout.time, *other)):
         column = column_of(frame, name)
         numbers = pd.Series(pd.to_numeric(column, errors="coerce"))
@@ -134,26 +134,32 @@ def learned_channels(
         if not pd.api.types.is_numeric_dtype(column) and (wrong.any() or column.dtype.kind in "mM"):
             if numbers.notna().any() and column.dtype.kind not in "mM":
                 example = repr(column.loc[wrong].iloc[0])
-                raise TableError(
-                    f"column {name!r} holds {example}, not a number, in {wrong.sum()} of {len(frame)} rows; correct "
-                    "them, empty them where nothing was observed, or choose the channels with --channels"
-                )
-            text.append(name)
+                wrongs.append(f"column {name!r} holds {example}, not a number, in {wrong.sum()} of {len(frame)} rows")
+            else:
+                text[name] = str(column.dropna().iloc[0])
         elif not numbers.notna().any():
             notes.append(f"column {name!r} is empty: left out")
         elif np.isfinite(numbers).all() and numbers.nunique() == 1:
             notes.append(f"column {name!r} is always {numbers.iloc[0]:g}: left out")
         else:
             chosen.append(name)
+    if wrongs:
+        raise TableError(
+            f"{'; '.join(wrongs)}; correct them, empty them where nothing was observed, or choose the channels with "
+            "--channels"
+        )
     if text:
         one = len(text) == 1
-        notes.insert(
-            0, f"column{'' if one else 's'} {listed(map(repr, text))} {'holds' if one else 'hold'} no numbers: left out"
-        )
+        examples = listed([f"{name!r} ({_shortened(example)!r})" for name, example in text.items()])
+        notes.insert(0, f"column{'' if one else 's'} {examples} {'holds' if one else 'hold'} no numbers: left out")
     if not chosen:
         said = f" ({'; '.join(notes)})" if notes else ""
         raise TableError(f"no column is left to learn from besides {layout.id!r} and {layout.time!r}{said}")
     return replace(layout, channels=tuple(chosen)), notes
+
+
+def _shortened(text: str, most: int = 24) -> str:
+    return text if len(text) <= most else f"{text[: most - 3]}..."
 
 
 def _variables(frame: pd.DataFrame, layout: TableLayout) -> tuple[TableLayout, list[str]]:

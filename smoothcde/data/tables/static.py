@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from smoothcde.data.tables.files import TableError, plain_text
-from smoothcde.series.frames import column_of
+from smoothcde.series.frames import column_of, no_numbers
 from smoothcde.series.problems import listed
 
 MOST_CATEGORIES = 20
@@ -60,10 +60,19 @@ class StaticEncoder:
                 notes.append(f"static column {name!r} is always {column.iloc[0]}: left out")
             elif numbers is not None:
                 columns.append(_Column(name, fill=float(numbers.median()), gaps=bool(numbers.isna().any())))
+            elif _is_of_numbers(column, kinds):
+                odd = column.loc[no_numbers(column)]
+                others = f" and {len(odd) - 1} more" if len(odd) > 1 else ""
+                raise TableError(
+                    f"static column {name!r} holds numbers, but for {str(odd.iloc[0])!r}{others}; correct such cells, "
+                    "or empty them where nothing is known"
+                )
             elif kinds > MOST_CATEGORIES:
                 notes.append(f"static column {name!r} holds {kinds} different texts: left out")
             else:
                 columns.append(_Column(name, categories=tuple(sorted(map(plain_text, column.dropna().unique())))))
+                if not no_numbers(column.dropna()).all():
+                    notes.append(f"static column {name!r} holds numbers and text: taken as {kinds} categories")
         if not columns:
             said = f" ({'; '.join(notes)})" if notes else ""
             raise TableError(f"the static table has no column to learn from besides {id!r}{said}")
@@ -112,6 +121,14 @@ class StaticEncoder:
         """What `as_dict` gave."""
         columns = ({**column, "categories": tuple(column["categories"])} for column in entry["columns"])
         return cls(tuple(_Column(**column) for column in columns))
+
+
+def _is_of_numbers(column: pd.Series, kinds: int) -> bool:
+    """Whether a column with some text in it is of numbers, rather than of codes such as 1, 2 and x."""
+    numbers = pd.Series(pd.to_numeric(column.astype(object), errors="coerce")).dropna().to_numpy(dtype=np.float64)
+    if 2 * len(numbers) <= int(column.notna().sum()):
+        return False
+    return kinds > MOST_CATEGORIES or bool(np.any(numbers % 1))
 
 
 def _numbers(column: pd.Series) -> pd.Series | None:

@@ -55,7 +55,7 @@ def targets_by_series(frame: pd.DataFrame, id: str, target: Sequence[str], where
             several = listed(map(str, values.loc[names == series[0]].dropna().unique()), most=3)
             raise TableError(
                 f"{name!r} varies within series {listed(series)} ({several} in the first); "
-                f"give each series one value, or leave the column to the channels and name another target"
+                "give each series one value, or name another target"
             )
         columns[name] = grouped.first()
     return pd.DataFrame(columns)
