@@ -2,7 +2,8 @@
 
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -179,7 +180,8 @@ def forecast(
             told = f"{len(series)} series, {counted(series.channels, 'channel')}, {series.lengths.sum()} times"
             teller.say(f"{forecaster.model}, {forecaster.context} steps seen, {forecaster.horizon} forecast: {told}")
             teller.note_on_speed()
-            forecaster.fit(_before_the_last_fifth(series) if backtest else series)
+            with _saying_why(backtest):
+                forecaster.fit(series.with_window(end=_cut(series)) if backtest else series)
             _remember(forecaster, layout, dates is not None)
             if model_dir is not None:
                 forecaster.save(model_dir)
@@ -244,8 +246,15 @@ class _Dates:
         return cls("+00:00" if zoned else "")
 
 
-def _before_the_last_fifth(series: SeriesSet) -> SeriesSet:
-    return series.with_window(end=_cut(series))
+@contextmanager
+def _saying_why(backtest: bool) -> Iterator[None]:
+    """Series may be long enough as a whole, and too short when a backtest has divided them."""
+    try:
+        yield
+    except ValueError as error:
+        if not backtest:
+            raise
+        raise TableError(f"{error} (--backtest keeps the last fifth of each series out of training)") from error
 
 
 def _cut(series: SeriesSet) -> np.ndarray:
@@ -257,7 +266,8 @@ def _judged(forecaster: CDEForecaster, series: SeriesSet, saved: bool, teller: T
         teller.note("the last fifth of the table is judged; that is fair if the saved forecaster never saw it")
     rolling = forecaster.predictor_.rolling
     begin = np.maximum(_cut(series) - (rolling.context - 1) * rolling.step, series.start)
-    return forecaster.backtest(series.with_window(start=begin))
+    with _saying_why(backtest=True):
+        return forecaster.backtest(series.with_window(start=begin))
 
 
 def _levels(text: str) -> tuple[float, ...]:

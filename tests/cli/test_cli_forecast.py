@@ -184,6 +184,13 @@ def test_channels_that_are_never_observed_are_told(tmp_path):
     assert "channel 'never' is never observed in the table: what is forecast of it is a guess" in told.stderr
 
 
+def test_series_that_are_too_short_for_a_backtest_are_told_why(tmp_path):
+    load().head(14).to_csv(tmp_path / "t.csv", index=False)
+    told = command("forecast", tmp_path / "t.csv", *SMALL, "--model", "last-value", "--backtest")
+    assert told.exit_code == 1
+    assert "(--backtest keeps the last fifth of each series out of training)" in told.stderr
+
+
 def test_a_picture_of_an_unknown_kind_is_refused_before_the_training(place, tmp_path):
     told = command("forecast", place / "load.csv", *SMALL, "--plot", tmp_path / "next.jpg")
     assert told.exit_code == 1
