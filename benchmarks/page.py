@@ -70,35 +70,36 @@ def frozen_plans(report: dict[str, Any]) -> str:
 
 def steps(report: dict[str, Any]) -> str:
     """What a tolerance buys, entry by entry."""
-    headings = ("data, tolerance, solver", "evaluations per row", "median error", "worst error", "rows beyond ten")
     rows = [
-        (
-            f"{data}, {line['tolerance']:g}, {line['entry']}",
-            f"{line['evaluations']:.0f}",
-            f"{line['median']:.1f}",
-            f"{line['worst']:.1f}",
-            f"{line['beyond ten']:.0%}",
-        )
+        (f"{data}, {line['tolerance']:g}, {line['entry']}", line)
         for data, lines in report["settings"].items()
         for line in lines
     ]
-    return f"{report['series']} series of each data set, all views; errors in tolerances.\n\n{table_of(headings, rows)}"
+    table = _errors("data, tolerance, solver", rows)
+    return f"{report['series']} series of each data set, all views; errors in tolerances.\n\n{table}"
 
 
 def amplification(report: dict[str, Any]) -> str:
     """Errors of rows by how much their own flow enlarges a difference."""
-    headings = ("a difference grows by, solver", "evaluations per row", "median error", "worst error", "beyond ten")
+    rows = [(f"{_range_of(line)} ({line['rows']} rows), {line['entry']}", line) for line in report["lines"]]
+    table = _errors("a difference grows by, solver", rows)
+    return f"Tolerances 1e-2, 1e-3 and 1e-4 together; errors in tolerances.\n\n{table}"
+
+
+def _errors(what: str, lines: Sequence[tuple[str, dict[str, Any]]]) -> str:
+    """Evaluations and errors of named measurements."""
+    headings = (what, "evaluations per row", "median error", "worst error", "rows beyond ten")
     rows = [
         (
-            f"{_range_of(line)} ({line['rows']} rows), {line['entry']}",
+            name,
             f"{line['evaluations']:.0f}",
             f"{line['median']:.1f}",
             f"{line['worst']:.1f}",
             f"{line['beyond ten']:.0%}",
         )
-        for line in report["lines"]
+        for name, line in lines
     ]
-    return f"Tolerances 1e-2, 1e-3 and 1e-4 together; errors in tolerances.\n\n{table_of(headings, rows)}"
+    return table_of(headings, rows)
 
 
 def _range_of(line: dict[str, Any]) -> str:
