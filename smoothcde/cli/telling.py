@@ -30,6 +30,7 @@ _AS_OPTIONS = {
     "name the channels with `channels`": "name the channels with --channels",
     "lower learning_rate, or set a smaller clip": "or lower --learning-rate",
     "to go on with it, or another directory, or delete this one": "to go on with it, or another --out, or delete it",
+    "or end its window where it has some": "or give another --end",
     "so the last epoch is kept; give validation series": "so the last epoch is kept",
     "load it with CDEForecaster.load": "use it with `smoothcde forecast --model-dir`",
     "load it with StreamingPredictor.load": "use it from Python, with StreamingPredictor.load",

@@ -69,6 +69,7 @@ WRONG = {
         "several columns called 'x'; rename them",
     ),
     "JSON": (FAILED, FIT, {"t.csv": '{"id": [1, 2]}'}, "'t.csv' looks like JSON; give a CSV"),
+    "a comment": (FAILED, FIT, {"t.csv": "# exported\nid,time,x\n"}, "'t.csv' begins with a comment; remove what"),
     # Columns.
     "no id column": (
         FAILED,

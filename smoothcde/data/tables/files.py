@@ -142,6 +142,8 @@ def _csv_header(path: Path) -> tuple[list[str], str]:
     line = str(line)
     if line.lstrip()[:1] in ("{", "["):
         raise TableError(f"'{path}' looks like JSON; {_FORMATS}")
+    if line.lstrip().startswith("#") and not any(separator in line for separator in ",;\t|"):
+        raise TableError(f"'{path}' begins with a comment; remove what stands before the names of the columns")
     if any(ord(letter) < 32 and letter != "\t" for letter in line):
         raise TableError(f"'{path}' {_NO_TEXT}")
     separator = max(",;\t|", key=line.count)
