@@ -10,7 +10,7 @@ from rich.table import Table as RichTable
 
 from smoothcde.cli.predict import End, Model, Rule, Start, Static, Table
 from smoothcde.cli.remembered import Remembered, answers_of, labels_of, matched, read_labels
-from smoothcde.cli.telling import AsJson, choice, save_text, telling
+from smoothcde.cli.telling import AsJson, save_text, telling
 from smoothcde.data.tables import targets_by_series
 from smoothcde.estimators import Predictor
 from smoothcde.evaluation import (
@@ -20,7 +20,6 @@ from smoothcde.evaluation import (
     evaluate_classification,
     evaluate_regression,
 )
-from smoothcde.series.duplicates import POLICIES
 
 MOST_SHOWN = 12
 """Classes up to which the confusion fits a terminal."""
@@ -48,8 +47,6 @@ def evaluate(
     """
     from json import dumps
 
-    if duplicates is not None:
-        choice("rule --duplicates", duplicates, POLICIES)
     with telling(json) as teller:
         predictor = Predictor.load(model)
         remembered = Remembered.of(predictor).with_options(start, end, duplicates)

@@ -8,10 +8,9 @@ from rich.console import Console
 
 from smoothcde.cli.predict import End, Model, Rule, Start, Static, Table
 from smoothcde.cli.remembered import Remembered, read_labels
-from smoothcde.cli.telling import AsJson, choice, telling
+from smoothcde.cli.telling import AsJson, telling
 from smoothcde.data.tables import TableError
 from smoothcde.estimators import Predictor
-from smoothcde.series.duplicates import POLICIES
 from smoothcde.series.frames import column_of
 from smoothcde.series.problems import listed
 
@@ -39,8 +38,6 @@ def explain(
     """
     from smoothcde.explain import explain as explained
 
-    if duplicates is not None:
-        choice("rule --duplicates", duplicates, POLICIES)
     with telling(json) as teller:
         predictor = Predictor.load(model)
         remembered = Remembered.of(predictor).with_options(start, end, duplicates)

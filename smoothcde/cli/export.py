@@ -10,7 +10,6 @@ from smoothcde.cli.predict import End, Model, Rule, Start, Static
 from smoothcde.cli.remembered import Remembered
 from smoothcde.cli.telling import AsJson, choice, telling
 from smoothcde.estimators import Predictor
-from smoothcde.series.duplicates import POLICIES
 
 FORMATS = ("onnx", "torch")
 
@@ -50,15 +49,12 @@ def export(
     served it too. Inputs and outputs are described in the file's metadata.
     """
     from smoothcde.export import export_onnx, export_torch
-    from smoothcde.export.graph import why_no_graph
+    from smoothcde.export.graph import check_exportable
 
     choice("format", format, FORMATS)
-    if duplicates is not None:
-        choice("rule --duplicates", duplicates, POLICIES)
     with telling(json) as teller:
         predictor = Predictor.load(model)
-        if reason := why_no_graph(predictor.model):
-            raise ValueError(f"this model cannot be exported: {reason}")
+        check_exportable(predictor.model)
         if table is not None:
             remembered = Remembered.of(predictor).with_options(start, end, duplicates)
             series = remembered.series(remembered.table(table), static, teller)

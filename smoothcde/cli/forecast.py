@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -45,11 +45,13 @@ from smoothcde.data.tables import (
 )
 from smoothcde.estimators import CDEForecaster, Forecast
 from smoothcde.evaluation import Backtest
+from smoothcde.explain.times import look_like_dates
 from smoothcde.models import FORECASTERS
 from smoothcde.series import SeriesError, SeriesSet
 from smoothcde.series.duplicates import POLICIES
 from smoothcde.series.frames import column_of, holds_dates
 from smoothcde.series.problems import counted, listed
+from smoothcde.storage import refuse_strangers
 
 _FORECAST = "The forecast"
 DATES = "times are dates"
@@ -120,6 +122,8 @@ def forecast(
     if model is not None:
         choice("model", model, FORECASTERS)
     choice("rule --duplicates", duplicates, POLICIES)
+    if overwrite and model_dir is None:
+        raise typer.BadParameter("--overwrite replaces the forecaster of a folder; name it with --model-dir")
     with telling(json) as teller:
         if plot is not None:
             _kind_of(plot)
@@ -131,6 +135,10 @@ def forecast(
             if any(model_dir.iterdir()):
                 raise TableError(f"'{model_dir}' is there already and holds no model; choose another --model-dir")
         saved = there and not overwrite
+        if there and overwrite:
+            assert model_dir is not None
+            CDEForecaster.load(model_dir)  # nothing but a forecaster is replaced
+            refuse_strangers(model_dir)
         layout = TableLayout(
             id=id or "id",
             time=time,
@@ -140,6 +148,7 @@ def forecast(
             duplicates=duplicates,
             end=None if end is None else seconds_of(end),
         )
+        trained_on_dates = None
         if saved:
             assert model_dir is not None
             forecaster = CDEForecaster.load(model_dir)
@@ -155,13 +164,15 @@ def forecast(
                 "period": (period and tuple(period), tuple(forecaster.periods)),
                 "model": (model, forecaster.model),
                 "channels": (listed_channels(channels) or None, layout.channels),
+                "epochs": (epochs, forecaster.epochs),
+                "hidden": (hidden, forecaster.hidden),
+                "learning-rate": (learning_rate, forecaster.learning_rate),
+                "seed": (seed, forecaster.random_state),
             }
             _check_same(trained, model_dir)
-            anew = {"epochs": epochs, "hidden": hidden, "learning-rate": learning_rate, "seed": seed}
-            _refuse_training([name for name, asked in anew.items() if asked is not None], model_dir)
             teller.say(f"forecaster in '{model_dir}': {forecaster.model}, {forecaster.horizon} steps forecast")
-            known = forecaster.predictor_.record.get(DATES)
-        series, layout, named, dates = _read(table, layout, id is not None, teller, known if saved else None)
+            trained_on_dates = forecaster.predictor_.record.get(DATES)
+        series, layout, named, dates = _read(table, layout, id is not None, teller, trained_on_dates)
         if not saved:
             forecaster = CDEForecaster(
                 context or 24,
@@ -182,14 +193,14 @@ def forecast(
             teller.note_on_speed()
             with _saying_why(backtest):
                 forecaster.fit(series.with_window(end=_cut(series)) if backtest else series)
-            _remember(forecaster, layout, dates is not None)
+            _remember(forecaster, layout, dates is not None or look_like_dates(series.start, series.end))
             if model_dir is not None:
                 forecaster.save(model_dir)
                 teller.say(f"forecaster saved in '{model_dir}'")
         silent = np.isnan(series.values).all(axis=0)
         if silent.any():
             names = listed([repr(series.channel_names[channel]) for channel in np.flatnonzero(silent)])
-            teller.note(f"channel {names} is never observed in the table: what is forecast of it is a guess")
+            teller.note(f"never observed in the table: {names}; what is forecast there is a guess")
         found = forecaster.predict(series)
         judged = _judged(forecaster, series, saved, teller) if backtest else None
         answers = _table_of(found, layout, named, dates)
@@ -252,9 +263,9 @@ def _saying_why(backtest: bool) -> Iterator[None]:
     try:
         yield
     except ValueError as error:
-        if not backtest:
+        if not backtest or "spans" not in str(error):
             raise
-        raise TableError(f"{error} (--backtest keeps the last fifth of each series out of training)") from error
+        raise TableError(f"{error} (--backtest judges the last fifth of each series, apart from the rest)") from error
 
 
 def _cut(series: SeriesSet) -> np.ndarray:
@@ -299,18 +310,10 @@ def _check_same(options: Mapping[str, tuple[Any, Any]], folder: Path) -> None:
         if asked is not None and asked != trained:
             asked, trained = (listed(each) if isinstance(each, tuple) else each for each in (asked, trained))
             raise TableError(
-                f"--{name} is {asked}, and the forecaster in '{folder}' was trained with {trained or 'none'}; leave "
-                "the option out, or choose another --model-dir"
+                f"--{name} is {asked}, and the forecaster in '{folder}' was trained with "
+                f"{'none' if trained is None or trained == '' else trained}; leave the option out, add --overwrite to "
+                "train anew, or choose another --model-dir"
             )
-
-
-def _refuse_training(options: Sequence[str], folder: Path) -> None:
-    if options:
-        named = listed([f"--{name}" for name in options])
-        raise TableError(
-            f"{named} would train a forecaster, and '{folder}' holds one that is used as it is; leave them out, add "
-            "--overwrite to train anew, or choose another --model-dir"
-        )
 
 
 def _table_of(found: Forecast, layout: TableLayout, named: bool, dates: "_Dates | None") -> pd.DataFrame:

@@ -4,6 +4,7 @@ import sys
 from pathlib import Path
 from typing import Annotated
 
+import numpy as np
 import pandas as pd
 import typer
 from rich.console import Console
@@ -22,9 +23,19 @@ Static = Annotated[
     Path | None, typer.Option(metavar="FILE", help="File of static columns, if the model was trained with some.")
 ]
 Start = Annotated[str | None, typer.Option(metavar="TIME", help="Look at nothing before this time.")]
+
+
+def _known_rule(asked: str | None) -> str | None:
+    return asked if asked is None else choice("rule --duplicates", asked, POLICIES)
+
+
 Rule = Annotated[
     str | None,
-    typer.Option(metavar="RULE", help="Several values at one time: error, mean, last or first. That of training."),
+    typer.Option(
+        metavar="RULE",
+        help="Several values at one time: error, mean, last or first. That of training if not given.",
+        callback=_known_rule,
+    ),
 ]
 End = Annotated[str | None, typer.Option(metavar="TIME", help="Predict at this time, from what was known by then.")]
 
@@ -51,8 +62,6 @@ def predict(
     The table has the columns that the model was trained on; targets are not needed. Each prediction is made at the end
     of the series, or at --end, from what was observed until then.
     """
-    if duplicates is not None:
-        choice("rule --duplicates", duplicates, POLICIES)
     with telling(json) as teller:
         check_output(out, table, static, ids)
         predictor = Predictor.load(model)
@@ -77,19 +86,20 @@ def predict(
 
 def predictions(predictor: Predictor, series: SeriesSet, id: str) -> pd.DataFrame:
     """A row per series: its id, the prediction, and for classes their probabilities."""
-    # A column of ids that is called as an answer is to be written under another name.
-    table = pd.DataFrame({"id" if id.startswith(("prediction", "probability_")) else id: list(series.ids)})
+    answers = _answers(predictor, series)
+    # Ids whose column is called as an answer go by another name.
+    return pd.DataFrame({"id" if id in answers else id: list(series.ids), **answers})
+
+
+def _answers(predictor: Predictor, series: SeriesSet) -> dict[str, np.ndarray]:
     if predictor.labels is not None:
         probabilities = predictor.probabilities(series)
-        table["prediction"] = predictor.labels[probabilities.argmax(axis=1)]
-        for label, column in zip(predictor.labels.tolist(), probabilities.T, strict=True):
-            table[f"probability_{label}"] = column
-        return table
+        named = zip(predictor.labels.tolist(), probabilities.T, strict=True)
+        best = predictor.labels[probabilities.argmax(axis=1)]
+        return {"prediction": best, **{f"probability_{label}": column for label, column in named}}
     columns = predictor.predict(series).T
     names = [""] if len(columns) == 1 else [f"_{name}" for name in predictor.target_names]
-    for name, column in zip(names, columns, strict=True):
-        table[f"prediction{name}"] = column
-    return table
+    return {f"prediction{name}": column for name, column in zip(names, columns, strict=True)}
 
 
 def _written(console: Console, count: int, out: Path) -> None:

@@ -21,6 +21,7 @@ from smoothcde.data.tables import (
     targets_by_series,
 )
 from smoothcde.estimators import Predictor
+from smoothcde.explain.times import look_like_dates
 from smoothcde.series import SeriesSet
 from smoothcde.series.frames import column_of, holds_dates, no_numbers
 from smoothcde.series.problems import counted, listed
@@ -41,6 +42,7 @@ class Remembered:
         static: what makes static columns into features; None without.
         dates: whether times were dates, or seconds since 1970; None if that was not noted.
         longest: window of a series; None if that was not noted.
+        variables: all that a tidy training table named, also those that are not used; None if that was not noted.
     """
 
     layout: TableLayout
@@ -48,12 +50,13 @@ class Remembered:
     static: StaticEncoder | None = None
     dates: bool | None = None
     longest: float | None = None
+    variables: tuple[str, ...] | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""
         static = self.static and self.static.as_dict()
-        times = {"dates": self.dates, "longest": self.longest}
-        return {"layout": self.layout.as_dict(), "targets": list(self.targets), "static": static, **times}
+        seen = {"dates": self.dates, "longest": self.longest, "variables": self.variables and list(self.variables)}
+        return {"layout": self.layout.as_dict(), "targets": list(self.targets), "static": static, **seen}
 
     @classmethod
     def of(cls, predictor: Predictor) -> "Remembered":
@@ -62,7 +65,8 @@ class Remembered:
         try:
             static = entry["static"] and StaticEncoder.from_dict(entry["static"])  # type: ignore[index]
             layout, targets = TableLayout.from_dict(entry["layout"]), tuple(entry["targets"])  # type: ignore[index]
-            return cls(layout, targets, static, entry.get("dates"), entry.get("longest"))  # type: ignore[union-attr]
+            dates, longest, known = (entry.get(name) for name in ("dates", "longest", "variables"))  # type: ignore[union-attr]
+            return cls(layout, targets, static, dates, longest, known and tuple(known))
         except (KeyError, TypeError) as error:
             raise TableError(
                 "this model was not trained by `smoothcde fit`, so it does not know how to read a table; "
@@ -81,11 +85,11 @@ class Remembered:
         return replace(self, layout=replace(self.layout, **chosen))
 
     def with_times_of(self, frame: pd.DataFrame, series: SeriesSet) -> "Remembered":
-        """The same, knowing what kind of times a training table has."""
-        from smoothcde.explain.times import look_like_dates  # loads the plotting library
-
-        dates = holds_dates(column_of(frame, self.layout.time)) or look_like_dates(series.start, series.end)
-        return replace(self, dates=dates, longest=series.longest_span)
+        """The same, knowing what kind of times and which variables a training table has."""
+        dates, known = times_are_dates(frame, self.layout.time, series), None
+        if self.layout.tidy:
+            known = tuple(str(name) for name in column_of(frame, str(self.layout.variable)).dropna().unique())
+        return replace(self, dates=dates, longest=series.longest_span, variables=known)
 
     def attached(self, predictor: Predictor) -> Predictor:
         """A predictor that remembers this."""
@@ -114,19 +118,21 @@ class Remembered:
             static, notes = self.static.encode(read_static(static_file, self.layout.id), self.layout.id, names)
             teller.note(*notes)
         check_times(frame, self.layout.time, self.dates)
-        if self.layout.tidy:
-            self._note_strangers(column_of(frame, str(self.layout.variable)), teller)
+        self._note_strangers(frame, teller)
         series = self.layout.series(frame, names, static)
         self._check_window(series, teller)
         self._check_span(series, teller)
         return series
 
-    def _note_strangers(self, variables: pd.Series, teller: Teller) -> None:
-        """Say which rows are about variables that the model does not know."""
-        strange = variables.loc[variables.notna() & ~variables.isin(self.layout.channels)]
+    def _note_strangers(self, frame: pd.DataFrame, teller: Teller) -> None:
+        """Say which rows are about variables that the training table did not have."""
+        if self.variables is None:
+            return
+        variables = column_of(frame, str(self.layout.variable))
+        strange = variables.loc[variables.notna() & ~variables.isin(self.variables)]
         if len(strange):
             some = listed([repr(str(name)) for name in strange.unique()], most=3)
-            teller.note(f"{counted(len(strange), 'row')} of variables that the model does not use are left out: {some}")
+            teller.note(f"{counted(len(strange), 'row')} of variables that training did not have are left out: {some}")
 
     def _check_span(self, series: SeriesSet, teller: Teller) -> None:
         """Say which series are so much longer than those of training that times may be in another unit."""
@@ -154,33 +160,35 @@ class Remembered:
         teller.note(f"{hidden.sum()} of {len(series)} series have no time inside the window: {some}")
 
 
+def times_are_dates(frame: pd.DataFrame, time: str, series: SeriesSet) -> bool:
+    """Whether times of a table are dates, or look like their seconds since 1970."""
+    return holds_dates(column_of(frame, time)) or look_like_dates(series.start, series.end)
+
+
 def check_times(frame: pd.DataFrame, time: str, dates: bool | None) -> None:
     """Refuse times of another kind than a model was trained on; `dates` tells which, None if that was not noted."""
-    from smoothcde.explain.times import look_like_dates  # loads the plotting library
-
     column = column_of(frame, time)
     if dates is None:
         return
     if holds_dates(column):
-        if not dates:
+        odd = no_numbers(column)
+        if not dates and odd.sum() > len(odd) / 2:  # fewer are no dates, but odd cells among numbers
             raise TableError(
                 f"column {time!r} holds dates, and the model was trained on numbers; write times in the unit and from "
                 "the origin that they had there"
             )
         return
-    numbers = pd.Series(pd.to_numeric(column, errors="coerce")).to_numpy(dtype=np.float64, na_value=np.nan)
+    spans = pd.api.types.is_timedelta64_dtype(column)
+    numbers = column.dropna().dt.total_seconds() if spans else pd.Series(pd.to_numeric(column, errors="coerce"))
+    numbers = numbers.to_numpy(dtype=np.float64, na_value=np.nan)
     numbers = numbers[np.isfinite(numbers)]
     if dates and len(numbers) and not look_like_dates(numbers.min(keepdims=True), numbers.max(keepdims=True)):
-        raise TableError(
-            f"column {time!r} holds numbers such as {numbers[0]:g}, and the model was trained on dates; write dates, "
-            "or seconds since 1970"
-        )
+        found = "spans of time" if spans else f"numbers such as {numbers[0]:g}"
+        raise TableError(f"column {time!r} holds {found}, and the model was trained on dates; write dates there, too")
 
 
 def _moment(seconds: float) -> str:
     """A time as tables write it, as a date too where it looks like seconds since 1970."""
-    from smoothcde.explain.times import look_like_dates  # loads the plotting library
-
     number, only = f"{seconds:.15g}", np.array([seconds])
     return f"{pd.Timestamp(seconds, unit='s').isoformat()} ({number})" if look_like_dates(only, only) else number
 

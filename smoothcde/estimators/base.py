@@ -221,9 +221,10 @@ def check_pairs(series: SeriesSet, y: Any, given: Any) -> None:
     than the series are is a mistake that nothing else would show.
     """
     index = getattr(given, "index", None)
-    if isinstance(index, pd.Index) and len(index) == len(series) and list(series.ids) != list(range(len(series))):
+    # An index with a name is one of ids; others are what pandas or a split of the data left.
+    if isinstance(index, pd.Index) and index.name is not None:
         names = index.tolist()
-        if names != list(series.ids) and set(names) == set(series.ids):
+        if names != list(series.ids) and len(names) == len(series) and set(names) == set(series.ids):
             raise ValueError(
                 "y is indexed by the ids of the series, in another order than the series; "
                 "give y.loc[list(series.ids)], or y.to_numpy() if its order is right"

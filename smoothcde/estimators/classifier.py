@@ -6,6 +6,7 @@ from os import PathLike
 from typing import Any, ClassVar
 
 import numpy as np
+import pandas as pd
 from sklearn.base import ClassifierMixin
 from sklearn.metrics import accuracy_score
 from sklearn.utils.class_weight import compute_class_weight
@@ -245,9 +246,12 @@ class CDEClassifier(ClassifierMixin, CDEEstimator):
 
 def _labels(y: Any) -> np.ndarray:
     """Labels as a flat array, checked."""
-    if absent := sum(label is None for label in np.asarray(y, dtype=object).flat):
-        raise ValueError(f"y holds no label for {absent} of the series (None); leave these series out, or label them")
-    if len({isinstance(label, str) for label in np.asarray(y, dtype=object).flat}) > 1:
+    given = list(np.asarray(y, dtype=object).flat)
+    texts = sum(isinstance(label, str) for label in given)
+    absent = sum(label is None or label is pd.NA or (texts > 0 and label != label) for label in given)
+    if absent:
+        raise ValueError(f"y holds no label for {absent} of the series; leave these series out, or label them")
+    if 0 < texts < len(given):
         raise ValueError("y holds both text and numbers; write all labels one way, as with np.asarray(y, dtype=str)")
     checked = check_array(y, ensure_2d=False, dtype=None, input_name="y", ensure_min_samples=0)  # type: ignore[arg-type]
     labels = column_or_1d(checked, warn=True)

@@ -49,8 +49,7 @@ class ScoringGraph(nn.Module):
         if length < 1:
             raise ValueError(f"length is {length}; give the most stamps that a series may have")
         model = predictor.model
-        if reason := why_no_graph(model):
-            raise ValueError(f"this model cannot be exported: {reason}")
+        check_exportable(model)
         # A copy that wants no gradients: tracing would keep what a backward pass needs.
         self.model = cast("MultiViewCDE | NeuralCDE", deepcopy(model).requires_grad_(False).eval())
         self.plan: StepPlan = predictor.plan
@@ -156,8 +155,13 @@ def smoother_of(model: MultiViewCDE | NeuralCDE) -> str:
     return model.smoother if isinstance(model, MultiViewCDE) else model.path
 
 
-def why_no_graph(model: SeriesModel) -> str | None:
-    """Why a model cannot be exported, or None if it can."""
+def check_exportable(model: SeriesModel) -> None:
+    """Refuse a model that cannot be exported, and say why."""
+    if reason := _why_no_graph(model):
+        raise ValueError(f"this model cannot be exported: {reason}")
+
+
+def _why_no_graph(model: SeriesModel) -> str | None:
     if reason := model.why_no_plan():
         return reason
     if not isinstance(model, MultiViewCDE | NeuralCDE) or smoother_of(model) not in ("gp", "kernel"):

@@ -49,7 +49,7 @@ def differentiation(count: int) -> Float64[Tensor, "count count"]:
 
 @lru_cache(maxsize=32)
 @torch.inference_mode(False)  # what is remembered may be needed for gradients later
-def derivative_features(shares: tuple[float, ...], count: int, orders: int) -> Float64[Tensor, "moments count"]:
+def derivative_features(shares: tuple[float, ...], count: int, orders: int) -> Float64[Tensor, "stacked count"]:
     """Takes coefficients of a slope to it and its derivatives, order by order, at shares of the window [-1, 1], whose
     length is the unit of time.
     """

@@ -36,7 +36,7 @@ def fill_linear(batch: SeriesBatch) -> Float64[Tensor, "n length channels"]:
     last, zero where a channel has none. Differentiable in the values.
     """
     if not torch.compiler.is_exporting() and bool(batch.mask.all()):
-        return batch.values.double()
+        return batch.values.to(torch.float64, copy=True)
     length = batch.values.shape[1]
     previous, following = previous_observed(batch.mask), next_observed(batch.mask)
     has_previous, has_following = previous >= 0, following < length

@@ -1,7 +1,7 @@
 """Arrays and lists of arrays, checked and laid one after the other."""
 
 from collections.abc import Hashable, Iterator, Sequence
-from datetime import datetime, timedelta
+from datetime import date, timedelta
 from typing import Any
 
 import numpy as np
@@ -176,17 +176,27 @@ def in_seconds(times: Any) -> Any:
 
     One of them, an array, or a list; dates without a zone are in universal time.
     """
-    if isinstance(times, (datetime, timedelta)):
+    if isinstance(times, (date, timedelta)):
         return float(in_seconds([times])[0])
-    if isinstance(times, (list, tuple)) and len(times):
-        if all(isinstance(each, (datetime, np.datetime64)) for each in times):
-            times = pd.to_datetime(list(times), utc=True).tz_localize(None).to_numpy()
-        elif all(isinstance(each, (timedelta, np.timedelta64)) for each in times):
-            times = pd.to_timedelta(list(times)).to_numpy()
     kind = getattr(getattr(times, "dtype", None), "kind", "")
+    if kind == "O" or (isinstance(times, (list, tuple)) and len(times)):
+        if all(isinstance(each, (date, np.datetime64)) for each in times):
+            times, kind = pd.to_datetime(list(times), utc=True).tz_localize(None).to_numpy(), "M"
+        elif all(isinstance(each, (timedelta, np.timedelta64)) for each in times):
+            times, kind = pd.to_timedelta(list(times)).to_numpy(), "m"
     if kind == "M":
         return (np.asarray(times, dtype="datetime64[us]") - np.datetime64(0, "us")) / np.timedelta64(1, "s")
-    return np.asarray(times, dtype="timedelta64[us]") / np.timedelta64(1, "s") if kind == "m" else times
+    return np.asarray(times) / np.timedelta64(1, "s") if kind == "m" else times
+
+
+def span_in_seconds(span: Any, name: str) -> Any:
+    """A length of time: a number, or a span such as a Timedelta in seconds; one, or many."""
+    try:
+        if not isinstance(span, date) and getattr(getattr(span, "dtype", None), "kind", "") != "M":
+            return np.asarray(in_seconds(span), dtype=np.float64)
+    except (TypeError, ValueError):
+        pass
+    raise ValueError(f"{name} is {span!r}; give a number, or a span of time such as pd.Timedelta('6h')")
 
 
 def _drop_padding(values, times, offsets) -> Flat:

@@ -112,10 +112,10 @@ def _stamps(column: pd.Series, time: str, problems: Problems) -> np.ndarray:
     column = column.infer_objects()
     if pd.api.types.is_numeric_dtype(column):
         stamps = column.to_numpy(dtype=np.float64, na_value=np.nan)
-        if _written_as_dates(stamps):
+        if (first := _first_written_date(stamps)) is not None:
             warnings.warn(
-                f"column {time!r} holds numbers such as {stamps[0]:.0f}, taken as they are; if they are dates, write "
-                f"them as {pd.to_datetime(f'{stamps[0]:.0f}').date()}",
+                f"column {time!r} holds numbers such as {first:%Y%m%d}, taken as they are; if they are dates, write "
+                f"them as {first:%Y-%m-%d}",
                 stacklevel=4,
             )
         return stamps
@@ -133,13 +133,14 @@ def _stamps(column: pd.Series, time: str, problems: Problems) -> np.ndarray:
     return ((dates - epoch) / pd.Timedelta(seconds=1)).to_numpy(dtype=np.float64)
 
 
-def _written_as_dates(stamps: np.ndarray) -> bool:
-    """Whether all numbers are dates as in 20240517: by chance that is hardly so for more than a few."""
-    whole = np.unique(stamps[np.isfinite(stamps)])
-    if len(whole) < 2 or whole[0] < 1900_01_01 or whole[-1] > 2100_12_31 or (whole % 1).any():
-        return False
-    dates = pd.to_datetime(pd.Series(whole.astype(np.int64).astype(str)), format="%Y%m%d", errors="coerce")
-    return bool(dates.notna().all())
+def _first_written_date(stamps: np.ndarray) -> pd.Timestamp | None:
+    """The first of numbers that are all dates as in 20240517; None if they are not."""
+    numbers = stamps[np.isfinite(stamps)]
+    if not len(numbers) or numbers.min() < 1900_01_01 or numbers.max() > 2100_12_31 or (numbers % 1).any():
+        return None
+    whole = np.unique(numbers).astype(np.int64)
+    dates = pd.to_datetime(pd.Series(whole.astype(str)), format="%Y%m%d", errors="coerce")
+    return dates.iloc[0] if len(whole) > 2 and bool(dates.notna().all()) else None
 
 
 def numbers_of(column: pd.Series, name: str, problems: Problems) -> np.ndarray:

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from smoothcde.checks import check_choice
-from smoothcde.series.arrays import flatten_arrays, in_seconds
+from smoothcde.series.arrays import flatten_arrays, in_seconds, span_in_seconds
 from smoothcde.series.batch import SeriesBatch
 from smoothcde.series.duplicates import Duplicates
 from smoothcde.series.frames import column_of, flatten_frame, numbers_of
@@ -215,7 +215,7 @@ class SeriesSet:
         last = self.end if end is None else in_seconds(end)
         first = self.start if start is None else start
         if history is not None:
-            first = np.asarray(last) - in_seconds(history)
+            first = np.asarray(last) - span_in_seconds(history, "history")
         return self._finish(self.static, (first, last))
 
     def batch(

@@ -12,7 +12,7 @@ from smoothcde.checks import check_choice
 from smoothcde.estimators.predictor import BATCH_SIZE
 from smoothcde.models import MultiViewCDE
 from smoothcde.series import SeriesSet
-from smoothcde.series.arrays import in_seconds
+from smoothcde.series.arrays import in_seconds, span_in_seconds
 from smoothcde.series.duplicates import check_policy
 from smoothcde.series.problems import Problems, listed
 from smoothcde.storage import read_directory, write_directory
@@ -72,7 +72,7 @@ class StreamingPredictor:
     ):
         self.model = predictor_of(model)
         self.window = _positive(
-            in_seconds(window), "window", "give the length of the history in the series' unit of time"
+            span_in_seconds(window, "window"), "window", "give the length of the history in the series' unit of time"
         )
         self.series: tuple[Hashable, ...] = _names(series)
         if not self.series or len(set(self.series)) != len(self.series):

@@ -4,9 +4,12 @@ import numpy as np
 import pytest
 import torch
 
-from benchmarks.amplification import VIEWS, amplification, problems
+from benchmarks.amplification import SHARES_OF_THE_WAY, VIEWS, amplification, problems
 from benchmarks.steps import errors_of, truth_of
-from smoothcde.solve import integrate
+from smoothcde.models.cde import Beginning
+from smoothcde.paths import GPPath
+from smoothcde.series import SeriesSet
+from smoothcde.solve import ControlTerm, integrate
 
 DRAWS = (100, 101)
 GENTLE = 4.0
@@ -37,13 +40,25 @@ def test_within_ten_tolerances_where_the_flow_itself_does_not_enlarge_errors(equ
     assert (errors / np.fmax(growth, 1)).max() < 10  # the others: as much more as their flow makes of it
 
 
-def test_growth_is_that_of_a_known_flow(equations):
-    """Two states apart by a little in the direction that the end is most sensitive to."""
-    begin, grown, truth = equations[0]
-    path, rng = begin.path, torch.Generator().manual_seed(0)
-    away = 1e-5 * torch.nn.functional.normalize(torch.randn(begin.z0.shape, generator=rng, dtype=torch.float64))
+class Turning(torch.nn.Module):
+    """z' = A z x'."""
+
+    def __init__(self):
+        super().__init__()
+        generator = torch.Generator().manual_seed(0)
+        self.matrix = torch.randn(3, 3, generator=generator, dtype=torch.float64)
+
+    def product(self, z, dx, rows):
+        return (z @ self.matrix.mT) * dx
+
+
+def test_growth_is_that_of_a_known_flow():
+    """From x(t) to x(end), by the exponential of A (x(end) - x(t))."""
+    walks = np.random.default_rng(0).standard_normal((4, 1, 20)).cumsum(axis=2) / 4
+    path = GPPath.fit(SeriesSet.from_arrays(walks).batch(dtype=torch.float64), (3.0, 6.0), 0.1)
+    field, z0 = Turning(), torch.ones(path.rows, 3, dtype=torch.float64)
     with torch.no_grad():
-        moved = integrate(
-            begin.term, begin.z0 + away, path.start, path.end, views=VIEWS, solver="dopri8", rtol=1e-10, atol=1e-10
-        )
-    assert ((moved.state - truth).norm(dim=1) / 1e-5 < 1.01 * torch.as_tensor(grown)).all()
+        found = amplification(Beginning(ControlTerm(field, path), z0, path, None, torch.zeros(())))
+    way = path.evaluate(path.end)[:, None] - path.evaluate(path.times_at(SHARES_OF_THE_WAY))
+    flow = torch.linalg.matrix_exp(field.matrix * way[..., None])
+    np.testing.assert_allclose(found, torch.linalg.matrix_norm(flow, 2).amax(dim=1), rtol=1e-3)

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
-from cli_tables import command
+from cli_tables import command, waves
 
 from smoothcde import CDEForecaster, SeriesSet
 
@@ -143,11 +143,13 @@ def test_what_a_saved_forecaster_does_not_do_is_refused(place, tmp_path):
         told = command("forecast", place / "load.csv", "--model-dir", tmp_path / "m", *asked)
         assert told.exit_code == 1
         assert f"{asked[0]} is " in told.stderr
-        assert "leave the option out, or choose another --model-dir" in told.stderr
+        assert "leave the option out, add --overwrite to train anew, or choose another --model-dir" in told.stderr
     for asked in (("--epochs", 50), ("--hidden", 32), ("--learning-rate", 0.5), ("--seed", 9)):
         told = command("forecast", place / "load.csv", "--model-dir", tmp_path / "m", *asked)
         assert told.exit_code == 1
-        assert f"{asked[0]} would train a forecaster" in told.stderr
+        assert f"{asked[0]} is {asked[1]}, and the forecaster in" in told.stderr
+    same = ("--model", "last-value", "--model-dir", tmp_path / "m", "--seed", 0)
+    assert command("forecast", place / "load.csv", *SMALL, *same).exit_code == 0  # every night
     anew = command(
         "forecast",
         place / "load.csv",
@@ -173,6 +175,20 @@ def test_times_of_another_kind_and_a_file_for_a_folder_are_refused(place, tmp_pa
     told = command("forecast", tmp_path / "numbers.csv", "--model-dir", tmp_path / "m")
     assert told.exit_code == 1
     assert "and the model was trained on dates; write dates" in told.stderr
+    seconds = load().assign(time=(load()["time"] - pd.Timestamp(0)) / pd.Timedelta("1s"))
+    seconds.to_csv(tmp_path / "seconds.csv", index=False)
+    assert command("forecast", tmp_path / "seconds.csv", "--model-dir", tmp_path / "m").exit_code == 0
+    first = command(
+        "forecast", tmp_path / "seconds.csv", *SMALL, "--model", "last-value", "--model-dir", tmp_path / "s"
+    )
+    assert first.exit_code == 0, first.output
+    assert command("forecast", place / "load.csv", "--model-dir", tmp_path / "s").exit_code == 0
+    first = command(
+        "forecast", tmp_path / "numbers.csv", *SMALL, "--model", "last-value", "--model-dir", tmp_path / "n"
+    )
+    assert first.exit_code == 0, first.output
+    told = command("forecast", place / "load.csv", "--model-dir", tmp_path / "n")
+    assert "column 'time' holds dates, and the model was trained on numbers" in told.stderr
     told = command("forecast", place / "load.csv", *SMALL, "--model-dir", place / "load.csv")
     assert "is a file; give a folder as --model-dir" in told.stderr
 
@@ -181,14 +197,28 @@ def test_channels_that_are_never_observed_are_told(tmp_path):
     load().assign(never=np.nan).to_csv(tmp_path / "t.csv", index=False)
     told = command("forecast", tmp_path / "t.csv", *SMALL, "--model", "last-value", "--channels", "load,never")
     assert told.exit_code == 0, told.output
-    assert "channel 'never' is never observed in the table: what is forecast of it is a guess" in told.stderr
+    assert "never observed in the table: 'never'; what is forecast there is a guess" in told.stderr
 
 
 def test_series_that_are_too_short_for_a_backtest_are_told_why(tmp_path):
     load().head(14).to_csv(tmp_path / "t.csv", index=False)
     told = command("forecast", tmp_path / "t.csv", *SMALL, "--model", "last-value", "--backtest")
     assert told.exit_code == 1
-    assert "(--backtest keeps the last fifth of each series out of training)" in told.stderr
+    assert "(--backtest judges the last fifth of each series, apart from the rest)" in told.stderr
+    told = command("forecast", tmp_path / "t.csv", *SMALL, "--quantiles", "0.5,2", "--backtest")
+    assert "--backtest" not in told.stderr
+
+
+def test_only_a_forecaster_is_replaced(place, tmp_path):
+    waves().to_csv(tmp_path / "t.csv", index=False)
+    asked = ("--target", "outcome", "--model", "gru", "--hidden", 4, "--epochs", 1, "--out", tmp_path / "m")
+    assert command("fit", tmp_path / "t.csv", *asked).exit_code == 0
+    small = (*SMALL, "--model", "last-value", "--overwrite")
+    told = command("forecast", place / "load.csv", *small, "--model-dir", tmp_path / "m")
+    assert told.exit_code == 1
+    assert "no forecaster" in told.stderr
+    assert command("predict", tmp_path / "m", tmp_path / "t.csv").exit_code == 0
+    assert command("forecast", place / "load.csv", *small).exit_code == 2
 
 
 def test_a_picture_of_an_unknown_kind_is_refused_before_the_training(place, tmp_path):

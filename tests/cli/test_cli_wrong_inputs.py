@@ -122,7 +122,7 @@ def test_times_of_another_kind_than_in_training_are_refused(dated, tmp_path):
     tidy(waves()).to_csv(tmp_path / "hours.csv", index=False)
     told = command("predict", dated / "m", tmp_path / "hours.csv")
     assert told.exit_code == FAILED
-    assert "and the model was trained on dates; write dates, or seconds since 1970" in told.stderr
+    assert "and the model was trained on dates; write dates there, too" in told.stderr
 
 
 def test_rows_of_unknown_variables_are_told(dated, tmp_path):
@@ -131,7 +131,7 @@ def test_rows_of_unknown_variables_are_told(dated, tmp_path):
     frame.to_csv(tmp_path / "t.csv", index=False)
     told = command("predict", dated / "m", tmp_path / "t.csv")
     assert told.exit_code == 0, told.output
-    assert "3 rows of variables that the model does not use are left out: 'Pulse'" in told.stderr
+    assert "3 rows of variables that training did not have are left out: 'Pulse'" in told.stderr
 
 
 def test_several_values_at_one_time_may_be_merged_in_later_tables_too(dated, tmp_path):

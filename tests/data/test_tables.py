@@ -75,16 +75,32 @@ def test_decimal_commas_where_semicolons_separate(tmp_path):
     assert read_table(file)["x"].tolist() == ["1,250"]
 
 
-def test_points_set_thousands_apart_where_another_column_has_decimal_commas(tmp_path):
+def test_points_set_thousands_apart_where_a_column_has_decimal_commas(tmp_path):
     file = tmp_path / "t.csv"
-    file.write_text("id;time;a;b;c\n1;0;1.007;-0,7;1.234,5\n1;1;950;0,2;\n2;0;12.001.007;1,5;2,5\n")
+    file.write_text("id;time;a;b;c\n1;0;12.001.007;-0,7;1.234,5\n1;1;950;0,2;\n2;0;1.007;1,5;2.500\n")
     frame = read_table(file, text=["id"])
-    np.testing.assert_array_equal(frame["a"], [1007, 950, 12_001_007])
+    np.testing.assert_array_equal(frame["a"], [12_001_007, 950, 1007])
     np.testing.assert_array_equal(frame["b"], [-0.7, 0.2, 1.5])
-    np.testing.assert_array_equal(frame["c"], [1234.5, np.nan, 2.5])
-    file.write_text("id;time;a;b\n1;0.25;1.5;-0,7\n")
-    with pytest.raises(TableError, match=r"column 'time' of .* holds '0.25', and column 'b' has decimal commas; write"):
+    np.testing.assert_array_equal(frame["c"], [1234.5, np.nan, 2500])
+
+
+@pytest.mark.parametrize("cells", [("1.007", "950"), ("1.007", "2.125"), ("-1.000", "")])
+def test_points_that_may_be_either_are_refused_beside_decimal_commas(tmp_path, cells):
+    file = tmp_path / "t.csv"
+    file.write_text(f"id;time;a;b\n1;0;{cells[0]};-0,7\n1;1;{cells[1]};0,2\n")
+    with pytest.raises(
+        TableError, match=r"column 'a' of .* holds .* and column 'b' has decimal commas: is that a point"
+    ):
         read_table(file, text=["id"])
+    np.testing.assert_allclose(read_table(file, text=["id"], columns=["id", "time", "b"])["b"], [-0.7, 0.2])
+
+
+def test_decimal_points_beside_decimal_commas_are_what_they_are(tmp_path):
+    file = tmp_path / "t.csv"
+    file.write_text("id;time;flag;b\n1;0.000;True;0,5\n1;0.125;;0,7\n2;1.250;False;1,5\n")
+    frame = read_table(file, text=["id"])
+    np.testing.assert_array_equal(frame["time"], [0, 0.125, 1.25])
+    np.testing.assert_array_equal(frame["flag"], [1, np.nan, 0])
 
 
 def test_truth_values_may_have_gaps(tmp_path):
@@ -98,6 +114,15 @@ def test_a_file_that_ends_in_the_middle_of_a_line_is_told(tmp_path):
     file.write_text("id,time,a,b\n1,0,2,3\n1,1,2")
     with pytest.warns(UserWarning, match="last line of .* has 3 fields where the header has 4, .*: was the file cut"):
         read_table(file, text=["id"])
+
+
+@pytest.mark.filterwarnings("error")
+def test_compressed_files_have_no_last_line_to_look_at(tmp_path):
+    file = tmp_path / "T.CSV.GZ"
+    pd.DataFrame({"id": range(200), "time": 0, "a": np.random.default_rng(0).normal(size=200)}).to_csv(
+        file, index=False, compression="gzip"
+    )
+    assert len(read_table(file, text=["id"])) == 200
 
 
 @pytest.mark.filterwarnings("error")
@@ -241,6 +266,13 @@ def test_columns_that_say_nothing_are_left_out_and_named():
         "column 'y' is always 3: left out",
         "column 'z' is empty: left out",
     ]
+
+
+def test_a_column_of_dates_that_holds_none_is_empty():
+    frame = pd.DataFrame({"id": ["a", "a"], "time": [0, 1], "x": [1.0, 2.0], "d": pd.to_datetime([None, None])})
+    layout, notes = learned_channels(frame, TableLayout())
+    assert layout.channels == ("x",)
+    assert notes == ["column 'd' is empty: left out"]
 
 
 def test_channels_that_are_chosen_are_taken_as_they_are():
@@ -393,10 +425,15 @@ def test_static_tables_that_do_not_fit_are_explained(wide):
         TableLayout(channels=("hr",)).series(frame, static=encoder.encode(STATIC, "id", ["007", "b"])[0])
 
 
-def test_a_static_column_of_numbers_with_some_text_in_it_is_refused():
+def test_a_static_column_of_numbers_with_some_text_in_it_is_left_out_and_codes_are_not():
     frame = pd.DataFrame({"id": list("abcdef"), "age": ["50.1", "29", "38.6", "unknown", None, "44"]})
-    with pytest.raises(TableError, match=r"static column 'age' holds numbers, but for 'unknown'; correct such cells"):
-        StaticEncoder.fit(frame, "id")
+    frame["ward"], frame["since"] = ["1", "2", "x", "1", "2", "1"], pd.date_range("2024-05-17", periods=6)
+    encoder, notes = StaticEncoder.fit(frame, "id")
+    assert encoder.needed == ["ward", "since"]
+    assert notes == [
+        "static column 'age' holds numbers, but for 'unknown': left out; to use it, empty such cells",
+        "static column 'ward' holds numbers and text: taken as 3 categories",
+    ]
 
 
 def test_many_texts_are_no_categories():

@@ -6,7 +6,7 @@ import pytest
 import torch
 from sklearn.base import clone
 from sklearn.metrics import log_loss
-from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from toy_series import QUICK, irregular, quick_classifier, slopes
@@ -36,18 +36,27 @@ def test_labels_sorted_otherwise_than_the_series_are_refused():
     """Tables by series are sorted by id, series come as they appear: nothing else would show the mistake."""
     series, slope = irregular(12)
     named, _ = irregular(12, ids=[f"s{11 - i}" for i in range(12)])
-    labels = pd.Series(LABELS[slope + 1], index=list(named.ids))
+    labels = pd.Series(LABELS[slope + 1], index=pd.Index(list(named.ids), name="patient"))
     with pytest.raises(ValueError, match=r"in another order than the series; give y.loc\[list\(series.ids\)\]"):
         quick_classifier("gru", epochs=1).fit(named, labels.sort_index())
     quick_classifier("gru", epochs=1).fit(named, labels)
-    shuffled = pd.Series(LABELS[slope + 1], index=np.arange(12)[::-1])  # series without names: by place
+    shuffled = pd.Series(LABELS[slope + 1], index=np.arange(12)[::-1])  # what a split of the data left: by place
     quick_classifier("gru", epochs=1).fit(series, shuffled)
+    cross_val_score(quick_classifier("gru", epochs=1), series, shuffled, cv=KFold(3), error_score="raise")
 
 
 def test_labels_of_both_text_and_numbers_are_refused():
     series, _ = irregular(12)
     with pytest.raises(ValueError, match="y holds both text and numbers; write all labels one way"):
         quick_classifier("gru", epochs=1).fit(series, np.array(["a", 1] * 6, dtype=object))
+
+
+@pytest.mark.parametrize("nothing", [None, np.nan, pd.NA])
+def test_series_without_a_label_are_told(nothing):
+    series, _ = irregular(12)
+    for y in (pd.Series(["a", nothing, "b"] * 4), np.array(["a", nothing, "b"] * 4, dtype=object)):
+        with pytest.raises(ValueError, match="y holds no label for 4 of the series; leave these series out"):
+            quick_classifier("gru", epochs=1).fit(series, y)
 
 
 def test_it_learns():
@@ -348,7 +357,7 @@ def test_wrong_data_are_told():
     values, slope = slopes(12)
     with pytest.raises(ValueError, match="12 series and 11 targets"):
         quick_classifier().fit(values, slope[:-1])
-    with pytest.raises(ValueError, match=r"no label for 1 of the series \(None\); leave these series out"):
+    with pytest.raises(ValueError, match=r"no label for 1 of the series; leave these series out"):
         quick_classifier().fit(values, [None, *["a", "b"] * 5, "a"])
     with pytest.raises(ValueError, match="bandwidths is 'silverman'; give fractions of the longest series"):
         quick_classifier().set_params(bandwidths="silverman").fit(values, slope)

@@ -230,6 +230,9 @@ def test_truth_values_and_decimals_with_gaps_are_channels():
 
 def test_numbers_that_look_like_dates_are_told():
     frame = pd.DataFrame({"id": "a", "time": [20240330, 20240331, 20240401], "x": [1.0, 2.0, 3.0]})
+    infinite = pd.DataFrame({"id": "a", "time": [np.inf, 20240330, 20240331, 20240401], "x": 1.0})
+    with pytest.raises(SeriesError, match="NaN or infinite"), pytest.warns(UserWarning, match="such as 20240330"):
+        SeriesSet.from_frame(infinite, id="id", time="time")
     with pytest.warns(
         UserWarning, match="numbers such as 20240330, taken as they are; if they are dates, write them as 2024-03-30"
     ):

@@ -365,6 +365,8 @@ def test_the_representation_tells_sizes_lengths_and_how_much_was_observed(three)
         np.datetime64("2024-01-02"),
         [np.datetime64("2024-01-02T00:00"), np.datetime64("2024-01-02", "D")],
         (pd.Timestamp("2024-01-02"), pd.Timestamp("2024-01-02T01:00+01:00")),
+        np.array([pd.Timestamp("2024-01-02")] * 2, dtype=object),
+        pd.Timestamp("2024-01-02").date(),
     ],
 )
 @pytest.mark.parametrize("history", [3600.0, pd.Timedelta("1h"), np.timedelta64(60, "m")])
@@ -373,6 +375,17 @@ def test_moments_and_spans_may_be_of_any_kind_that_is_common(moment, history):
     series = SeriesSet.from_arrays(np.ones((2, 1, 3)), days).with_window(end=moment, history=history)
     assert series.times[1] == series.end[0] == series.end[1] == pd.Timestamp("2024-01-02").timestamp()
     assert (series.end - series.start == 3600).all()
+
+
+@pytest.mark.parametrize("history", [pd.Timestamp("2024-01-02"), "1h", np.datetime64("2024-01-02")])
+def test_a_history_that_is_no_span_is_named(three, history):
+    with pytest.raises(ValueError, match=r"history is .*; give a number, or a span of time such as"):
+        three.with_window(history=history)
+
+
+def test_spans_keep_their_digits():
+    spans = pd.to_timedelta([0, 400, 1500], unit="ns")
+    assert SeriesSet.from_arrays(np.ones((1, 1, 3)), spans).times.tolist() == [0.0, 4e-7, 1.5e-6]
 
 
 def test_windows_of_dates_are_in_seconds_as_times_are():

@@ -11,6 +11,7 @@ from typing import Any
 
 import pandas as pd
 
+from smoothcde.data.tables.decimals import may_be_thousands, with_decimal_commas
 from smoothcde.series.frames import column_of, no_numbers
 from smoothcde.series.problems import listed
 
@@ -19,9 +20,8 @@ NOT_OBSERVED = ("", "NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "NAN", "No
 
 PARQUET = (".parquet", ".pq")
 _TEXT = (".csv", ".tsv", ".txt", ".gz")
-_DECIMAL_COMMA = r"[-+]?(\d+,?\d*|,\d+|\d{1,3}(\.\d{3})+(,\d*)?)([eE][-+]?\d+)?"
-"""Also with points between thousands."""
 _LONG_LINE = 100_000
+"""Bytes at the end of a file in which its last line is looked for."""
 _NO_TEXT = "is not text in UTF-8; save it as CSV in UTF-8, or give a Parquet file"
 _FORMATS = "give a CSV (.csv, .tsv, also .gz) or a Parquet file"
 
@@ -103,7 +103,7 @@ def write_whole(file: str | Path, write: Callable[[Path], Any]) -> None:
 
 
 def _compression(path: Path) -> Any:
-    return "gzip" if path.suffix == ".gz" else None
+    return "gzip" if path.suffix.lower() == ".gz" else None
 
 
 def _existing(file: str | Path) -> Path:
@@ -140,7 +140,7 @@ def _csv_header(path: Path) -> tuple[list[str], str]:
     except (UnicodeDecodeError, pd.errors.ParserError, OSError, ValueError, EOFError) as error:
         raise TableError(f"'{path}' {_NO_TEXT}") from error
     line = str(line)
-    if line.lstrip()[:1] in ("{", "["):
+    if re.match(r'\s*(\{\s*"|\[\s*[\[{])', line):
         raise TableError(f"'{path}' looks like JSON; {_FORMATS}")
     if line.lstrip().startswith("#") and not any(separator in line for separator in ",;\t|"):
         raise TableError(f"'{path}' begins with a comment; remove what stands before the names of the columns")
@@ -197,31 +197,24 @@ def _read_csv(
     for name in (name for name in wanted if name not in text):
         frame[name] = _trimmed(column_of(frame, name))
     if separator == ";":
-        with_commas, floats = [], []
-        numbers = [name for name in wanted if name in targets or name not in text]
-        for sign in (",", "."):  # points set thousands apart where a comma shows that they are no decimal points
-            for name in numbers:
-                column = column_of(frame, name)
-                if (converted := _from_decimal_commas(column, sign)) is not column:
-                    with_commas.append(name)
-                    frame[name] = converted
-                elif column.dtype.kind == "f" and sign == ".":
-                    floats.append(name)
-            if not with_commas:
-                break
-            numbers = [name for name in numbers if name not in with_commas]
-        if with_commas and floats:
+        converted = []
+        for name in (name for name in wanted if name in targets or name not in text):
+            if (numbers := _from_decimal_commas(column_of(frame, name))) is not None:
+                frame[name] = numbers
+                converted.append(name)
+        floats = [name for name in wanted if name not in converted and column_of(frame, name).dtype.kind == "f"]
+        if converted and floats:
             places = [position for position, name in enumerate(names) if name in floats]
             written = pd.read_csv(path, dtype=str, keep_default_na=False, usecols=places, **options)
             for name in floats:
-                frame[name] = _with_points_left_out(column_of(written, name), path, name, with_commas[0])
+                _refuse_doubtful_points(column_of(written, name), path, name, converted[0])
     _check_last_line(path, len(names), separator)
     return frame
 
 
 def _check_last_line(path: Path, fields: int, separator: str) -> None:
     """Say so if the file ends in the middle of a line: it may have been cut off."""
-    if path.suffix == ".gz":
+    if path.suffix.lower() == ".gz":
         return
     with open(path, "rb") as opened:
         opened.seek(max(0, path.stat().st_size - _LONG_LINE))
@@ -246,38 +239,24 @@ def _trimmed(column: pd.Series) -> pd.Series:
     return told if no_numbers(told).any() else pd.Series(pd.to_numeric(told))
 
 
-def _from_decimal_commas(column: pd.Series, sign: str) -> pd.Series:
-    """A column of nothing but numbers with decimal commas, some of them with this sign, as numbers; any other as it
-    is.
-    """
+def _from_decimal_commas(column: pd.Series) -> pd.Series | None:
     if pd.api.types.is_numeric_dtype(column):
-        return column
-    observed = _observed(column.dropna())
-    if not observed.str.contains(sign, regex=False).any() or not observed.str.fullmatch(_DECIMAL_COMMA).all():
-        return column
-    return _numbers(observed).reindex(column.index)
+        return None
+    numbers = with_decimal_commas(_observed(column.dropna()))
+    return None if numbers is None else numbers.reindex(column.index)
 
 
-def _with_points_left_out(written: pd.Series, path: Path, name: str, other: str) -> pd.Series:
-    """The same of a column that could be read as numbers with decimal points, where another has decimal commas."""
-    observed = _observed(written)
-    odd = ~observed.str.fullmatch(_DECIMAL_COMMA)
-    if odd.any():
+def _refuse_doubtful_points(written: pd.Series, path: Path, name: str, other: str) -> None:
+    if example := may_be_thousands(_observed(written)):
         raise TableError(
-            f"column {name!r} of '{path}' holds {observed.loc[odd].tolist()[0]!r}, and column {other!r} has decimal "
-            "commas; write all numbers with a comma, or all with a point"
+            f"column {name!r} of '{path}' holds {example!r}, and column {other!r} has decimal commas: is that a point "
+            "between thousands? Leave such points out, or write a decimal comma there, too"
         )
-    return _numbers(observed).reindex(written.index)
 
 
 def _observed(column: pd.Series) -> pd.Series:
     told = column.astype(str).str.strip()
     return told[~told.isin(NOT_OBSERVED)]
-
-
-def _numbers(told: pd.Series) -> pd.Series:
-    """Numbers with decimal commas, and points between thousands."""
-    return told.str.replace(".", "", regex=False).str.replace(",", ".", regex=False).astype(float)
 
 
 def _parquet_header(path: Path) -> list[str]:

@@ -135,8 +135,10 @@ def learned_channels(
             if numbers.notna().any() and column.dtype.kind not in "mM":
                 example = repr(column.loc[wrong].iloc[0])
                 wrongs.append(f"column {name!r} holds {example}, not a number, in {wrong.sum()} of {len(frame)} rows")
-            else:
+            elif column.notna().any():
                 text[name] = str(column.dropna().iloc[0])
+            else:
+                notes.append(f"column {name!r} is empty: left out")
         elif not numbers.notna().any():
             notes.append(f"column {name!r} is empty: left out")
         elif np.isfinite(numbers).all() and numbers.nunique() == 1:

@@ -63,15 +63,15 @@ class StaticEncoder:
             elif _is_of_numbers(column, kinds):
                 odd = column.loc[no_numbers(column)]
                 others = f" and {len(odd) - 1} more" if len(odd) > 1 else ""
-                raise TableError(
-                    f"static column {name!r} holds numbers, but for {str(odd.iloc[0])!r}{others}; correct such cells, "
-                    "or empty them where nothing is known"
+                notes.append(
+                    f"static column {name!r} holds numbers, but for {str(odd.iloc[0])!r}{others}: left out; to use it, "
+                    "empty such cells"
                 )
             elif kinds > MOST_CATEGORIES:
                 notes.append(f"static column {name!r} holds {kinds} different texts: left out")
             else:
                 columns.append(_Column(name, categories=tuple(sorted(map(plain_text, column.dropna().unique())))))
-                if not no_numbers(column.dropna()).all():
+                if column.dtype.kind not in "mM" and not no_numbers(column.dropna()).all():
                     notes.append(f"static column {name!r} holds numbers and text: taken as {kinds} categories")
         if not columns:
             said = f" ({'; '.join(notes)})" if notes else ""
@@ -125,6 +125,8 @@ class StaticEncoder:
 
 def _is_of_numbers(column: pd.Series, kinds: int) -> bool:
     """Whether a column with some text in it is of numbers, rather than of codes such as 1, 2 and x."""
+    if column.dtype.kind in "mM":
+        return False
     numbers = pd.Series(pd.to_numeric(column.astype(object), errors="coerce")).dropna().to_numpy(dtype=np.float64)
     if 2 * len(numbers) <= int(column.notna().sum()):
         return False

@@ -40,7 +40,8 @@ def _table(data: str, results: Results) -> TableBlock:
     rows = []
     for group in groups:
         paper = MAIN.get(data, {}).get(group.model)
-        accuracy = compared(results.spread(group, "accuracy"), paper and paper.accuracy, factor=100.0)
+        spread = results.spread(group, "accuracy")
+        accuracy, alone = compared(spread, paper and paper.accuracy, factor=100.0), spread and spread.seeds == 1
         nfe = results.spread(group, "joint_nfe")
         solved = nfe is not None and nfe.mean > 0
         joint = compared(nfe, paper and paper.nfe, 0, more=False) if solved else "-"
@@ -49,7 +50,7 @@ def _table(data: str, results: Results) -> TableBlock:
         parameters = results.mean(group, "parameters") or 0
         rows.append(
             [
-                f"{group.model} (one seed: over an hour)" if (data, group.model) in AN_HOUR else group.model,
+                f"{group.model} (one seed: over an hour)" if alone and (data, group.model) in AN_HOUR else group.model,
                 accuracy,
                 joint,
                 own.text(0) if own is not None and solved else "-",
