@@ -128,17 +128,7 @@ def forecast(
         if plot is not None:
             _kind_of(plot)
         check_output(out, table)
-        there = model_dir is not None and (model_dir / "manifest.json").exists()
-        if model_dir is not None and not there and model_dir.exists():
-            if not model_dir.is_dir():
-                raise TableError(f"'{model_dir}' is a file; give a folder as --model-dir")
-            if any(model_dir.iterdir()):
-                raise TableError(f"'{model_dir}' is there already and holds no model; choose another --model-dir")
-        saved = there and not overwrite
-        if there and overwrite:
-            assert model_dir is not None
-            CDEForecaster.load(model_dir)  # nothing but a forecaster is replaced
-            refuse_strangers(model_dir)
+        saved = model_dir is not None and _is_used(model_dir, overwrite)
         layout = TableLayout(
             id=id or "id",
             time=time,
@@ -208,6 +198,20 @@ def forecast(
             _draw(forecaster, series, dates is not None, f"Series {series.ids[0]}" if named else None, plot)
             teller.say(f"picture of series {series.ids[0]} written to '{plot}'" if named else f"picture in '{plot}'")
         _report(answers, judged, out, teller)
+
+
+def _is_used(folder: Path, overwrite: bool) -> bool:
+    """Whether a folder holds a forecaster to be used; refuses one that could not be written to after training."""
+    if (folder / "manifest.json").exists():
+        if overwrite:
+            CDEForecaster.load(folder)  # nothing but a forecaster is replaced
+            refuse_strangers(folder)
+        return not overwrite
+    if folder.exists() and not folder.is_dir():
+        raise TableError(f"'{folder}' is a file; give a folder as --model-dir")
+    if folder.exists() and any(folder.iterdir()):
+        raise TableError(f"'{folder}' is there already and holds no model; choose another --model-dir")
+    return False
 
 
 def _read(

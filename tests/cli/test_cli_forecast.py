@@ -189,6 +189,12 @@ def test_times_of_another_kind_and_a_file_for_a_folder_are_refused(place, tmp_pa
     assert first.exit_code == 0, first.output
     told = command("forecast", place / "load.csv", "--model-dir", tmp_path / "n")
     assert "column 'time' holds dates, and the model was trained on numbers" in told.stderr
+    load().to_parquet(tmp_path / "dates.parquet")
+    told = command("forecast", tmp_path / "dates.parquet", "--model-dir", tmp_path / "n")
+    assert "column 'time' holds dates, and the model was trained on numbers" in told.stderr
+    load().assign(time=["soon", *range(1, len(load()))]).to_csv(tmp_path / "stray.csv", index=False)
+    told = command("forecast", tmp_path / "stray.csv", "--model-dir", tmp_path / "n")
+    assert "column 'time' holds 'soon'; write stamps as numbers" in told.stderr
     told = command("forecast", place / "load.csv", *SMALL, "--model-dir", place / "load.csv")
     assert "is a file; give a folder as --model-dir" in told.stderr
 
