@@ -193,7 +193,8 @@ def span_in_seconds(span: Any, name: str) -> Any:
     """A length of time: a number, or a span such as a Timedelta in seconds; one, or many."""
     try:
         if not isinstance(span, date) and getattr(getattr(span, "dtype", None), "kind", "") != "M":
-            return np.asarray(in_seconds(span), dtype=np.float64)
+            length = np.asarray(in_seconds(span), dtype=np.float64)
+            return length if length.ndim else length.item()
     except (TypeError, ValueError):
         pass
     raise ValueError(f"{name} is {span!r}; give a number, or a span of time such as pd.Timedelta('6h')")
