@@ -18,7 +18,7 @@ from torch import Tensor
 
 from benchmarks.machine import described
 from benchmarks.record import write
-from benchmarks.steps import ENTRIES, TOLERANCES, errors_of, truth_of
+from benchmarks.steps import ENTRIES, TOLERANCES, errors_of, summary, truth_of
 from smoothcde.models.cde import Beginning
 from smoothcde.models.fields import TanhField
 from smoothcde.paths import GPPath
@@ -88,11 +88,9 @@ def measure(draws: int) -> list[dict[str, Any]]:
     for most in UP_TO:
         here = (growth >= least) & (growth < most)
         for name in ENTRIES:
-            found = np.concatenate(errors[name], axis=1)[:, here]
+            counts, found = (np.concatenate(each[name], axis=1)[:, here] for each in (evaluations, errors))
             line = {"from": least, "up to": most if np.isfinite(most) else None, "rows": int(here.sum()), "entry": name}
-            line["evaluations"] = float(np.concatenate(evaluations[name], axis=1)[:, here].mean())
-            line |= {"median": float(np.median(found)), "worst": float(found.max())}
-            line["beyond ten"] = float((found > 10).mean())
+            line |= summary(counts, found)
             lines.append(line)
             print(line, flush=True)
         least = most

@@ -16,7 +16,8 @@ from scipy.stats import spearmanr
 
 from smoothcde import ChannelScaler, SeriesSet, build_model, load_uea
 from smoothcde.solve import SolverOptions
-from smoothcde.solve.cost import predict_cost, roughness
+from smoothcde.solve.cost import predict_cost
+from smoothcde.solve.pace import turning
 from smoothcde.solve.tableaus import TABLEAUS
 
 SHARES = (0.05, 0.1, 0.2, 0.4, 1.4)
@@ -68,7 +69,7 @@ def fit() -> None:
                 series = generated(seed)
                 for name, tolerance in product(names, TOLERANCES):
                     path, nfe = solved(series, SHARES, 0.02, tolerance, solver, seed, name)
-                    rows.append(tolerance ** (-1 / (tableau.order + 1)) * roughness(path))
+                    rows.append(tolerance ** (-1 / (tableau.order + 1)) * turning(path).mean(axis=1))
                     steps.append((nfe - (1 if table == "TURNS" else 2)) / (tableau.slopes - 1))
             rates, counts = np.concatenate(rows), np.concatenate(steps)
             # Relative errors count, so each row is divided by its count.

@@ -84,6 +84,16 @@ def errors_of(state: Tensor, truth: Tensor, tolerance: float) -> np.ndarray:
     return ((state - truth).abs() / (tolerance * (1 + truth.abs()))).amax(dim=1).numpy()
 
 
+def summary(evaluations: np.ndarray, errors: np.ndarray) -> dict[str, float]:
+    """What a line tells of its rows."""
+    return {
+        "evaluations": float(evaluations.mean()),
+        "median": float(np.median(errors)),
+        "worst": float(errors.max()),
+        "beyond ten": float((errors > 10).mean()),
+    }
+
+
 @torch.no_grad()
 def measure(data: str, series: int) -> list[dict[str, Any]]:
     """A line per tolerance and entry."""
@@ -95,9 +105,7 @@ def measure(data: str, series: int) -> list[dict[str, Any]]:
         for name, solve in ENTRIES.items():
             state, evaluations = solve(begin, model.views, tolerance)
             errors = errors_of(state, truth, tolerance)
-            line = {"tolerance": tolerance, "entry": name, "evaluations": float(evaluations.mean())}
-            line |= {"median": float(np.median(errors)), "worst": float(errors.max())}
-            line["beyond ten"] = float((errors > 10).mean())
+            line = {"tolerance": tolerance, "entry": name, **summary(evaluations, errors)}
             lines.append(line)
             print(f"{data} {tolerance:.0e} {name}: {line}", flush=True)
     return lines

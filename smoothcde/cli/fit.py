@@ -194,8 +194,8 @@ def fit(
             calibrate=calibrate,
         )
         seen = series.cropped().lengths
-        channels_of_it = f"{counted(series.channels, 'channel')} ({listed(series.channel_names)})"
-        said = f"{len(series)} series, {channels_of_it}, {seen.min()} to {seen.max()} times"
+        used = f"{counted(series.channels, 'channel')} ({listed(series.channel_names)})"
+        said = f"{len(series)} series, {used}, {seen.min()} to {seen.max()} times"
         teller.say(f"{goal} of {listed(named)}: {said}")
         if (training / CHECKPOINT).exists():
             teller.say(f"going on with the training in '{training}'")

@@ -86,7 +86,8 @@ class Remembered:
 
     def with_times_of(self, frame: pd.DataFrame, series: SeriesSet) -> "Remembered":
         """The same, knowing what kind of times and which variables a training table has."""
-        dates, known = times_are_dates(frame, self.layout.time, series), None
+        dates = holds_dates(column_of(frame, self.layout.time)) or look_like_dates(series.start, series.end)
+        known = None
         if self.layout.tidy:
             known = tuple(str(name) for name in column_of(frame, str(self.layout.variable)).dropna().unique())
         return replace(self, dates=dates, longest=series.longest_span, variables=known)
@@ -158,11 +159,6 @@ class Remembered:
             )
         some = listed([series.ids[i] for i in np.flatnonzero(hidden)], most=3)
         teller.note(f"{hidden.sum()} of {len(series)} series have no time inside the window: {some}")
-
-
-def times_are_dates(frame: pd.DataFrame, time: str, series: SeriesSet) -> bool:
-    """Whether times of a table are dates, or look like their seconds since 1970."""
-    return holds_dates(column_of(frame, time)) or look_like_dates(series.start, series.end)
 
 
 def check_times(frame: pd.DataFrame, time: str, dates: bool | None) -> None:

@@ -11,11 +11,6 @@ from smoothcde.solve.pace import TURNS, TURNS_BY_TIME, turning, turning_at_hand,
 from smoothcde.solve.tableaus import TABLEAUS
 
 
-def roughness(path: Path) -> np.ndarray:
-    """How often the state that each row drives turns over its window; see `turning`."""
-    return turning(path).mean(axis=1)
-
-
 def predict_cost(path: Path, tolerance: float, solver: str = "dopri5") -> np.ndarray:
     """Evaluations of the field that each row of a smooth path will take with its own steps; nothing is solved.
 
@@ -29,9 +24,10 @@ def predict_cost(path: Path, tolerance: float, solver: str = "dopri5") -> np.nda
     check_choice("solver", solver, TURNS)
     check_above_zero("tolerance", tolerance, "it must be positive, 1e-3 is a usual choice")
     tableau = TABLEAUS[solver]
-    by_turns = turning_at_hand(path) is not None
+    known = turning_at_hand(path)
+    by_turns, turns = known is not None, turning(path) if known is None else known
     always, rate = (TURNS if by_turns else TURNS_BY_TIME)[solver]
-    steps = always + roughness(path) / turns_of_a_step(rate, tableau.order, tolerance)
+    steps = always + turns.mean(axis=1) / turns_of_a_step(rate, tableau.order, tolerance)
     if (longest := path.longest_step) is not None:
         steps = np.maximum(steps, ((path.end - path.start) / longest).cpu().numpy())
     kinks = path.knots.isfinite().sum(dim=1).cpu().numpy() if path.knots.shape[1] else 0

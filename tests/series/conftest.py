@@ -1,8 +1,10 @@
-"""Tables that several files of tests read."""
+"""Tables and series that several files of tests read."""
 
 import numpy as np
 import pandas as pd
 import pytest
+
+from smoothcde.series import SeriesSet
 
 
 @pytest.fixture
@@ -29,4 +31,15 @@ def events() -> pd.DataFrame:
             "v": ["pulse", "pulse", "oxygen", "pulse", "oxygen", "oxygen", "pulse"],
             "y": [72.0, 70.0, 0.99, 71.0, 0.98, 0.97, 64.0],
         }
+    )
+
+
+@pytest.fixture
+def three() -> SeriesSet:
+    """Three series of 3, 0 and 2 stamps."""
+    return SeriesSet.from_arrays(
+        [np.array([[1.0, 2.0, 3.0]]), np.zeros((1, 0)), np.array([[4.0, 5.0]])],
+        [[10.0, 11.0, 15.0], [], [2.0, 4.0]],
+        ids=["a", "b", "c"],
+        static=[[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]],
     )

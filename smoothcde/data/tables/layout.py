@@ -131,16 +131,14 @@ def learned_channels(
         numbers = pd.Series(pd.to_numeric(column, errors="coerce"))
         numbers = pd.Series(numbers.to_numpy(dtype=np.float64, na_value=np.nan), index=column.index)
         wrong = column.notna() & numbers.isna()
-        if not pd.api.types.is_numeric_dtype(column) and (wrong.any() or column.dtype.kind in "mM"):
+        if not column.notna().any():
+            notes.append(f"column {name!r} is empty: left out")
+        elif not pd.api.types.is_numeric_dtype(column) and (wrong.any() or column.dtype.kind in "mM"):
             if numbers.notna().any() and column.dtype.kind not in "mM":
                 example = repr(column.loc[wrong].iloc[0])
                 wrongs.append(f"column {name!r} holds {example}, not a number, in {wrong.sum()} of {len(frame)} rows")
-            elif column.notna().any():
-                text[name] = str(column.dropna().iloc[0])
             else:
-                notes.append(f"column {name!r} is empty: left out")
-        elif not numbers.notna().any():
-            notes.append(f"column {name!r} is empty: left out")
+                text[name] = str(column.dropna().iloc[0])
         elif np.isfinite(numbers).all() and numbers.nunique() == 1:
             notes.append(f"column {name!r} is always {numbers.iloc[0]:g}: left out")
         else:
