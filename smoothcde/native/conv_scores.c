@@ -272,4 +272,25 @@ int conv_scores_backward(const Sizes *s, const Weights *w, const int64_t *length
     return failed;
 }
 
+/* The second layer's taps [width out, width in, 3] as G g, in panels of outputs, or `back`, in panels of inputs. */
+int64_t conv_scores_taps(const Sizes *s, const float *taps, int64_t back, float *to) {
+    long w = s->width, wp = s->padded_width, apart = wp * wp;
+    memset(to, 0, sizeof(float) * INPUTS * apart);
+    for (long n = 0; n < w; n += PANEL)
+        for (long row = 0; row < w; row++) {
+            float *at = to + n * wp + row * PANEL;
+            for (long c = 0; c < PANEL && n + c < w; c++) {
+                const float *g = taps + 3 * (back ? row * w + n + c : (n + c) * w + row);
+                double g0 = g[0], g1 = g[1], g2 = g[2], ends = g0 + g2, far = g0 * (1.0 / 24) + g2 * (1.0 / 6);
+                at[c] = (float)(g0 / 4);
+                at[c + apart] = (float)((ends + g1) * (-1.0 / 6));
+                at[c + 2 * apart] = (float)((ends - g1) * (-1.0 / 6));
+                at[c + 3 * apart] = (float)(far + g1 * (1.0 / 12));
+                at[c + 4 * apart] = (float)(far - g1 * (1.0 / 12));
+                at[c + 5 * apart] = (float)g2;
+            }
+        }
+    return 0;
+}
+
 int64_t panel_columns(void) { return PANEL; }

@@ -7,6 +7,7 @@ from functools import partial
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
+from torch.nn.functional import pad
 
 from smoothcde.native.library import call, counts, pointers, structure
 from smoothcde.native.panels import differentiable, in_panels, panel_columns, room, zeros
@@ -66,24 +67,24 @@ class _Packed:
         self.width, self.views = len(first), len(queries)
         self.padded = -(-self.width // self.panel) * self.panel
         self.sizes = _Sizes(n, length, count, self.views, self.width, self.padded, torch.get_num_threads())
-        taps = second.permute(2, 1, 0).double()
-        self.taps = (FILTER @ taps.flatten(1)).float().unflatten(1, taps.shape[1:])  # [inputs of a tile, in, out]
+        self.taps = second.contiguous()
         self.tensors = (
             in_panels(first.permute(2, 1, 0).flatten(0, 1), self.panel).transpose(0, 1).contiguous(),
             self._wide(first_bias),
-            self._square(self.taps),
+            self._in_tiles(back=False),
             self._wide(second_bias),
             None,
             self._wide(queries),
         )
 
     def _wide(self, tensor: Tensor) -> Tensor:
-        return in_panels(tensor, self.panel).flatten(-2).contiguous()
+        return pad(tensor, (0, self.padded - self.width)).contiguous()
 
-    def _square(self, taps: Tensor) -> Tensor:
-        """Panels of matrices that are padded both ways."""
-        rows = torch.nn.functional.pad(taps, (0, 0, 0, self.padded - self.width))
-        return in_panels(rows, self.panel).transpose(1, 2).contiguous()
+    def _in_tiles(self, back: bool) -> Tensor:
+        """What the second layer's taps become for tiles, in panels of outputs, or of inputs for the way back."""
+        tiles = room(len(FILTER), self.padded, self.padded)
+        call(SOURCE, "conv_scores_taps", self.sizes, self.taps, ctypes.c_int64(back), tiles)
+        return tiles
 
     def forward(self, kept: Tensor | None) -> Tensor:
         scores = zeros(len(self.features), self.views, self.features.shape[1])
@@ -100,7 +101,7 @@ class _Packed:
         threads, wide, inputs = self.sizes.threads, self.padded, self.features.shape[2]
         shapes = ((3 * inputs, wide), (wide,), (len(FILTER), wide, wide), (wide,), (self.views, wide))
         shares = [zeros(threads, *shape) for shape in shapes]
-        back = self._square(self.taps.mT)
+        back = self._in_tiles(back=True)
         weights = _Weights(*pointers((*self.tensors[:4], back, self.tensors[5])))
         arguments = (self.features, g.contiguous(), kept, _Gradients(*pointers(shares)))
         call(SOURCE, "conv_scores_backward", self.sizes, weights, self.lengths, *arguments)

@@ -197,7 +197,7 @@ static float squared_ratio(const Sizes *s, const Method *method, const float *we
     return sum_of(total) / s->hidden;
 }
 
-/* Steps of all rows, one after the other.
+/* Steps of all rows, one after the other; those that are empty for a whole block cost nothing.
 
 z, first: [rows, hidden], state and slope at the beginning; dx: [rows, steps, slopes - 1, channels]; h: [rows, steps].
 state, slope: at the end; ratio: [rows, steps], mean square of error over tolerance; departure: likewise of the method's
@@ -229,12 +229,24 @@ int step_forward(const Sizes *s, const Weights *w, const int64_t *rows_of_view, 
             float *y = own_y;
             padded(rows, hidden, hp, z + r0 * hidden, begin);
             padded(rows, hidden, hp, first + r0 * hidden, slopes);
+            long taken = 0;
             for (long step = 0; step < steps; step++) {
-                if (step) { /* the last stage's state and slope are the next step's first */
+                int moving = kept_y != NULL;
+                for (long r = 0; r < rows; r++) {
+                    size[r] = h[(r0 + r) * steps + step];
+                    moving |= size[r] != 0;
+                }
+                if (!moving) {
+                    for (long r = 0; r < rows; r++) {
+                        ratio[(r0 + r) * steps + step] = 0;
+                        if (departure) departure[(r0 + r) * steps + step] = 0;
+                    }
+                    continue;
+                }
+                if (taken++) { /* the last stage's state and slope are the next step's first */
                     memcpy(begin, y, sizeof(float) * rows * hp);
                     memcpy(slopes, slopes + stages * apart, sizeof(float) * rows * hp);
                 }
-                for (long r = 0; r < rows; r++) size[r] = h[(r0 + r) * steps + step];
                 for (long i = 0; i < stages; i++) {
                     float *a = own_a, *t = NULL;
                     if (kept_y) {
@@ -256,8 +268,8 @@ int step_forward(const Sizes *s, const Weights *w, const int64_t *rows_of_view, 
                                                          begin + r * hp, y + r * hp, slopes + r * hp, apart);
                 }
             }
-            unpadded(rows, hidden, hp, y, state + r0 * hidden);
-            unpadded(rows, hidden, hp, slopes + stages * apart, slope + r0 * hidden);
+            unpadded(rows, hidden, hp, taken ? y : begin, state + r0 * hidden);
+            unpadded(rows, hidden, hp, taken ? slopes + stages * apart : slopes, slope + r0 * hidden);
         }
         free(slopes);
     }

@@ -1,5 +1,6 @@
 """The contract of a control path: what a Neural CDE is driven by."""
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
@@ -126,11 +127,11 @@ class Path(ABC):
         slopes = slopes * inside[:, :, None].to(slopes.dtype)
         return slopes[:, 0] if single else slopes
 
-    def slopes_at(self, shares: Float64[Tensor, "views moments"]) -> Float[Tensor, "rows moments channels"]:
+    def slopes_at(self, shares: tuple[tuple[float, ...], ...]) -> Float[Tensor, "rows moments channels"]:
         """X' at given shares of each row's own window, the same for all rows of a view: where a plan wants it."""
-        views = shares.shape[0]
-        start, end = (bound.view(views, -1, 1) for bound in (self.start, self.end))
-        times = torch.minimum(start + shares[:, None, :] * (end - start), end)
+        passed = torch.tensor(shares, dtype=torch.float64, device=self.device)[:, None, :]
+        start, end = (bound.view(len(shares), -1, 1) for bound in (self.start, self.end))
+        times = torch.minimum(start + passed * (end - start), end)
         return self.derivative(times.flatten(0, 1))
 
     def times_at(self, shares: Sequence[float]) -> Float64[Tensor, "rows moments"]:
@@ -193,7 +194,7 @@ def positive_per_view(value: Any, name: str, views: int, batch: SeriesBatch) -> 
     setting = torch.as_tensor(value, dtype=torch.float64, device=batch.device)
     if setting.ndim > 1 or (setting.ndim == 1 and len(setting) not in (1, views)):
         raise ValueError(f"{name} has shape {tuple(setting.shape)}; give one number, or one per view ({views})")
-    if not bool(((setting.detach() > 0) & (setting.detach() < torch.inf)).all()):
+    if not all(0 < number < math.inf for number in setting.detach().reshape(-1).tolist()):
         raise ValueError(f"{name} is {setting.tolist()}; it must be positive and finite")
     return setting.expand(views)
 

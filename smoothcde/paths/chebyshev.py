@@ -49,11 +49,18 @@ def differentiation(count: int) -> Float64[Tensor, "count count"]:
 
 @lru_cache(maxsize=32)
 @torch.inference_mode(False)  # what is remembered may be needed for gradients later
+def features_at(shares: tuple, count: int) -> Float64[Tensor, "*shares count"]:
+    """`features` at shares of the window [-1, 1], a tuple of numbers or of such tuples."""
+    return features(2 * torch.tensor(shares, dtype=torch.float64) - 1, count)
+
+
+@lru_cache(maxsize=32)
+@torch.inference_mode(False)  # what is remembered may be needed for gradients later
 def derivative_features(shares: tuple[float, ...], count: int, orders: int) -> Float64[Tensor, "stacked count"]:
     """Takes coefficients of a slope to it and its derivatives, order by order, at shares of the window [-1, 1], whose
     length is the unit of time.
     """
-    every = [features(2 * torch.tensor(shares, dtype=torch.float64) - 1, count)]
+    every = [features_at(shares, count)]
     for _ in range(orders - 1):
         every.append(2 * every[-1] @ differentiation(count))
     return torch.cat(every)
@@ -63,3 +70,8 @@ def features(x: Float[Tensor, "*batch"], count: int) -> Float[Tensor, "*batch co
     """T_0(x) ... T_{count-1}(x) for x in [-1, 1]."""
     order = torch.arange(count, dtype=x.dtype, device=x.device)
     return torch.cos(order * torch.acos(x.clamp(-1.0, 1.0))[..., None])
+
+
+def lagrange(x: Float64[Tensor, "*batch"], count: int) -> Float64[Tensor, "*batch count"]:
+    """The Lagrange basis on `count` nodes, at x in [-1, 1]."""
+    return features(x, count) @ transform(count).to(x.device)

@@ -37,11 +37,12 @@ class GPPath(Path):
     X(t) = k_h(t)^T (K_h + Sigma)^-1 x, with Sigma_kk = sigma^2 without weights and sigma^2 / (alpha_k + 1e-5) with
     them, a channel over its own observations. Larger bandwidth h, fewer solver steps: NFE grows like 1/h.
 
-    **How it is computed.** Between r Chebyshev nodes Z over the window, k_h(t, t') = l(t)^T K_ZZ l(t') up to rounding,
-    with l the Lagrange basis. With A = l at the observations, P = Sigma^-1 (zero where not observed) and G = A^T P A,
-    the posterior mean is l(t)^T K_ZZ (I + G K_ZZ)^-1 A^T P x: a polynomial, known by its values at the nodes. The cost
-    is O(N r^2), no kernel matrix is factored and no jitter is needed; the solve is in float64 whatever the batch's
-    precision. A channel with fewer observations than nodes is solved at the size of its observations instead.
+    **How it is computed.** With r Chebyshev polynomials T over the window, k_h(t, t') = T(t)^T K T(t') up to rounding,
+    K from the kernel at r nodes. With A = T at the observations, P = Sigma^-1 (zero where not observed) and
+    G = A^T P A, the posterior mean is T(t)^T K (I + G K)^-1 A^T P x: a polynomial. Products of Chebyshev polynomials
+    are means of two others, so G is 2 r sums over the observations (`gp_sums.py`), and the cost O(N r + r^3). No kernel
+    matrix is factored and no jitter is needed; the solve is in float64 whatever the batch's precision. A channel with
+    fewer observations than nodes is solved at the size of its observations instead.
     Where the window is many bandwidths long, or holds very many stamps, the path is a polynomial on each of many panels
     (`gp_panels.py`): linear in the observations and in window over bandwidth, and the same path to 1e-6.
     `ExactGPPath` is the O(N^3) reference.
@@ -269,12 +270,12 @@ class GPPath(Path):
         slopes = native.chebyshev.polynomials(self.slopes.squeeze(1), moments, plain)
         return slopes[:, 0] if single else slopes
 
-    def slopes_at(self, shares: Float64[Tensor, "views moments"]) -> Float[Tensor, "rows moments channels"]:
+    def slopes_at(self, shares: tuple[tuple[float, ...], ...]) -> Float[Tensor, "rows moments channels"]:
         """X' at given shares of each row's own window: one product with features that all rows of a view share."""
         if not self.whole:
             return super().slopes_at(shares)
-        features = chebyshev.features(2 * shares - 1, self.slopes.shape[2]).to(self.dtype)
-        slopes = self.slopes.squeeze(1).unflatten(0, (shares.shape[0], -1))
+        features = chebyshev.features_at(shares, self.slopes.shape[2]).to(self.device, self.dtype)
+        slopes = self.slopes.squeeze(1).unflatten(0, (len(shares), -1))
         return (features[:, None] @ slopes).flatten(0, 1)
 
     def derivatives_at(self, shares: tuple[float, ...], orders: int) -> Float[Tensor, "orders rows moments channels"]:

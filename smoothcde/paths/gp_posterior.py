@@ -7,7 +7,7 @@ from jaxtyping import Bool, Float64, Int
 from torch import Tensor
 
 from smoothcde.paths import chebyshev
-from smoothcde.paths.gp_sums import LARGEST_TABLE, gram_on_grid, lagrange, on_unit_window
+from smoothcde.paths.gp_sums import on_unit_window, sums_over
 from smoothcde.series import SeriesBatch
 
 
@@ -53,17 +53,9 @@ class Posterior:
         return self._by_observations(count, bandwidth, scale, precision), spread
 
     def _by_nodes(self, count: int, bandwidth: Tensor, scale: Tensor, precision: Tensor, variance: bool):
-        gram, pull = self._sums(lagrange(self.x, count), precision)
-        return from_sums(gram, pull, self.window, bandwidth, scale, variance)
-
-    def _sums(self, basis: Tensor, precision: Tensor) -> tuple[Tensor, Tensor]:
-        """A^T P A and A^T P x, `[views, rows, count, count or columns]`."""
-        length, count = basis.shape[1:]
-        if self.aligned and length * count**2 <= LARGEST_TABLE:
-            pull = (precision[..., None] * self.targets).mT @ basis[0]
-            return gram_on_grid(basis[0], precision), pull.mT
-        weighted = basis.mT * precision[:, :, None, :]
-        return weighted @ basis, weighted @ self.targets
+        own = precision[:, :, None]
+        gram, pull = sums_over(self.x, own, own * self.targets.mT, count)
+        return from_sums(gram[:, :, 0], pull.mT, self.window, bandwidth, scale, variance)
 
     def _by_observations(self, count: int, bandwidth: Tensor, scale: Tensor, precision: Tensor) -> Tensor:
         """k(Z, o) (K_oo + Sigma)^-1 x as P^1/2 (I + P^1/2 K_oo P^1/2)^-1 P^1/2 x: nothing is divided by."""
@@ -166,14 +158,13 @@ def from_sums(
     count, device = gram.shape[-1], gram.device
     to_coefficients = chebyshev.transform(count).to(device)
     node = chebyshev.nodes(count).to(device)
-    kernel = _kernel(node[:, None] - node, window, bandwidth, scale)  # [views, rows or 1, count, count]
+    kernel = to_coefficients @ _kernel(node[:, None] - node, window, bandwidth, scale) @ to_coefficients.mT
     system = torch.eye(count, dtype=torch.float64, device=device) + _times(gram, kernel)
-    coefficients = _times(_solve(system, pull).mT, kernel @ to_coefficients.mT).mT
+    coefficients = _times(_solve(system, pull).mT, kernel).mT
     if not variance:
         return coefficients, None
     # K (I + G K)^-1 = ((I + K G)^-1) K, symmetric; no subtraction, so small variances keep their digits.
-    spread = _solve(system.mT, kernel.expand_as(system)).mT
-    return coefficients, (to_coefficients @ spread @ to_coefficients.mT)[:, :, None]
+    return coefficients, _solve(system.mT, kernel.expand_as(system)).mT[:, :, None]
 
 
 def _kernel(apart: Tensor, window: Tensor, bandwidth: Tensor, scale: Tensor) -> Tensor:

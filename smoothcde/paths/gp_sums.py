@@ -11,13 +11,11 @@ from smoothcde.series import SeriesBatch
 
 WEIGHT_FLOOR = 1e-5
 """The paper's epsilon: even an observation without any attention keeps this much precision."""
-LARGEST_TABLE = 4_000_000
-"""Numbers in a table of products of basis functions, beyond which it costs more memory than it saves time."""
 
 
 @runtime_checkable
 class ObservationSums(Protocol):
-    """A^T P A and A^T P x over the observations of each series, A being the Lagrange basis on its window's nodes.
+    """A^T P A and A^T P x over the observations of each series, A being Chebyshev polynomials over its window.
 
     Attributes:
         shared: True if one system serves all channels, because all are observed at the same stamps.
@@ -35,17 +33,30 @@ class ObservationSums(Protocol):
         ...
 
 
-def gram_on_grid(
-    basis: Float64[Tensor, "length count"], precision: Float64[Tensor, "*batch length"]
-) -> Float64[Tensor, "*batch count count"]:
-    """A^T P A for many P and one A: a single product with a table of all pairs of basis functions."""
-    pairs = (basis[:, :, None] * basis[:, None, :]).flatten(1)
-    return (precision.reshape(-1, len(basis)) @ pairs).view(*precision.shape[:-1], basis.shape[1], basis.shape[1])
+def sums_over(
+    x: Float64[Tensor, "windows places"],
+    precision: Float64[Tensor, "views n systems places"],
+    pulled: Float64[Tensor, "views n columns places"],
+    count: int,
+) -> tuple[Float64[Tensor, "views n systems count count"], Float64[Tensor, "views n columns count"]]:
+    """A^T P A and A^T P x for `count` Chebyshev polynomials, from P and P x at places in [-1, 1]: of each series, or of
+    a single window that is everyone's.
 
-
-def lagrange(x: Float64[Tensor, "*batch"], count: int) -> Float64[Tensor, "*batch count"]:
-    """The Lagrange basis on `count` Chebyshev nodes, at positions in [-1, 1]."""
-    return chebyshev.features(x, count) @ chebyshev.transform(count).to(x.device)
+    A product of two of them is the mean of two others, T_i T_j = (T_{i+j} + T_{|i-j|}) / 2. So all entries of A^T P A
+    come of the sums of P T_m over the places, m up to 2 count - 2, and the second half of these from sums of
+    (P T_{count-1}) T_m: a few rows in one product with the basis.
+    """
+    basis = chebyshev.features(x, count)
+    rows = torch.cat([precision, precision * basis[:, None, :, -1], pulled], dim=2)
+    if len(basis) == 1:
+        sums = rows @ basis[0]
+    else:
+        sums = (rows.transpose(0, 1).flatten(1, 2) @ basis).unflatten(1, rows.shape[::2]).transpose(0, 1)
+    lower, upper, pull = sums.split([precision.shape[2], precision.shape[2], pulled.shape[2]], dim=2)
+    back = lower.flip(-1)
+    along = torch.cat([lower[..., :-1], 2 * upper - back], dim=-1)  # sums of P T_0, P T_1, ...
+    about = torch.cat([back[..., :-1], lower], dim=-1)  # the same backwards to P T_0, and forth again
+    return (along.unfold(-1, count, 1) + about.unfold(-1, count, 1).flip(-2)) / 2, pull
 
 
 def on_unit_window(t: Tensor, start: Tensor, end: Tensor) -> Tensor:

@@ -102,7 +102,7 @@ class JoinedPath(Path):
         known = [derivatives for derivatives in found if derivatives is not None]
         return torch.cat(known, dim=3) if len(known) == len(found) else None
 
-    def slopes_at(self, shares: Float64[Tensor, "views moments"]) -> Float[Tensor, "rows moments channels"]:
+    def slopes_at(self, shares: tuple[tuple[float, ...], ...]) -> Float[Tensor, "rows moments channels"]:
         """Those of all parts."""
         return torch.cat([part.slopes_at(shares) for part in self.parts], dim=2)
 

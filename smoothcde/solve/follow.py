@@ -1,6 +1,6 @@
 """Steps that are known beforehand: no controller, no rejection, no word with the device until the end."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -58,12 +58,27 @@ class Taken(NamedTuple):
     squared_ratios: Float[Tensor, "views n steps"]
 
 
+class Schedule:
+    """Steps that are known beforehand, and where in its window they ask for a path's slopes.
+
+    Args:
+        ends: for each view, where its steps end, as shares of a row's window, the last of them 1.
+        tableau: the method.
+    """
+
+    def __init__(self, ends: Sequence[Sequence[float]], tableau: Tableau):
+        most = max(map(len, ends))
+        corners = np.array([[0.0, *view, *[1.0] * (most - len(view))] for view in ends])
+        self.views, self.tableau = len(ends), tableau
+        self.sizes = np.diff(corners, axis=1)  # a view with fewer steps ends with empty ones
+        stages = corners[:, :-1, None] + tableau.nodes[1:] * self.sizes[:, :, None]
+        every = np.concatenate([corners[:, :1], stages.reshape(self.views, -1)], axis=1)
+        self.shares = tuple(map(tuple, np.minimum(every, 1.0).tolist()))
+        self.stretches = list(_stretches(self.sizes))
+
+
 def follow(
-    corners: np.ndarray,
-    tableau: Tableau,
-    term: ControlTerm,
-    z0: Float[Tensor, "rows hidden"],
-    tolerances: tuple[float, float],
+    schedule: Schedule, term: ControlTerm, z0: Float[Tensor, "rows hidden"], tolerances: tuple[float, float]
 ) -> Followed:
     """Integrate every row in the same steps as all others of its view.
 
@@ -71,27 +86,29 @@ def follow(
     graph can hold. Views that have ended leave, as far as those that stay are neighbours.
 
     Args:
-        corners: `[views, steps + 1]`, where steps begin and end, as shares of a row's window, from 0 to 1; views with
-            fewer steps repeat the 1.
-        tableau: the method.
+        schedule: the steps.
         term: a field along a path.
         z0: states at the start.
         tolerances: rtol and atol that errors are measured in; they change no step.
     """
-    views, path, term = corners.shape[0], term.path, term.prepared()
-    sizes = np.diff(corners, axis=1)
-    positions = corners[:, :-1, None] + tableau.nodes[1:] * sizes[:, :, None]
-    positions = np.minimum(np.concatenate([corners[:, :1], positions.reshape(views, -1)], axis=1), 1.0)
+    views, tableau, path, term = schedule.views, schedule.tableau, term.path, term.prepared()
     samples = z0.shape[0] // views
-    controls = path.slopes_at(torch.as_tensor(positions, device=z0.device)).unflatten(0, (views, samples))
+    controls = path.slopes_at(schedule.shares).unflatten(0, (views, samples))
     begin, later = controls[:, :, :1], controls[:, :, 1:].unflatten(2, (-1, tableau.slopes - 1))
     window = (path.end - path.start).unflatten(0, (views, samples))
-    h = (window[:, :, None] * torch.as_tensor(sizes, device=z0.device)[:, None]).to(z0.dtype)
+    h = (window[:, :, None] * torch.as_tensor(schedule.sizes, device=z0.device)[:, None]).to(z0.dtype)
     z = z0.unflatten(0, (views, samples))
-    first, take = (_first_in_graph, _loop) if torch.compiler.is_exporting() else (_first, _one_by_one)
-    slope = first(term, z, begin)
+    if torch.compiler.is_exporting():
+        take, slope = _loop, _first_in_graph(term, z, begin)
+    else:
+        everyone = ViewRows(samples, views, first=0, last=views)
+        take, first = _one_by_one, term.slope(z0, begin.flatten(0, 1), 0, everyone)
+        whole = term.steps(tableau, z0, first, later.flatten(0, 1), h.flatten(0, 1), tolerances, everyone)
+        if whole is not None:
+            return Followed(whole.state, whole.squared_ratio.sqrt())
+        slope = first.unflatten(0, (views, samples))
     ratios = []
-    for low, high, now in _stretches(sizes):
+    for low, high, now in schedule.stretches:
         here = slice(low, high)
         stretch = Stretch(views, low, high, z[here], slope[here], later[here, :, now], h[here, :, now])
         taken = take(tableau, term, stretch, tolerances)
@@ -112,13 +129,6 @@ def _stretches(sizes: np.ndarray) -> Iterator[tuple[int, int, slice]]:
         yield int(first[begin]), int(last[begin]), slice(begin, end)
 
 
-def _first(term: ControlTerm, z: Tensor, controls: Tensor) -> Tensor:
-    """The slope of all views at the start."""
-    views, samples = z.shape[:2]
-    everyone = ViewRows(samples, views, first=0, last=views)
-    return term.slope(z.flatten(0, 1), controls.flatten(0, 1), 0, everyone).unflatten(0, (views, samples))
-
-
 def _first_in_graph(term: ControlTerm, z: Tensor, controls: Tensor) -> Tensor:
     field: Any = term.field
     return field.product_in_graph(field.graph_weights(), z, controls.permute(0, 3, 1, 2))
@@ -128,9 +138,6 @@ def _one_by_one(tableau: Tableau, term: ControlTerm, stretch: Stretch, tolerance
     shape, squares = stretch.z.shape[:2], []
     rows = ViewRows(shape[1], stretch.views, first=stretch.first, last=stretch.last)
     z, slope, controls, h = (x.flatten(0, 1) for x in (stretch.z, stretch.slope, stretch.controls, stretch.h))
-    whole = term.steps(tableau, z, slope, controls, h, tolerances, rows)
-    if whole is not None:
-        return Taken(*(x.unflatten(0, shape) for x in (whole.state, whole.slope, whole.squared_ratio)))
     for step in range(h.shape[1]):
         done = advance(tableau, term, rows, z, slope, controls[:, step], h[:, step, None], tolerances)
         z, slope = done.state, done.slope

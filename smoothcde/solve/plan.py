@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,7 +12,7 @@ from torch import Tensor
 from smoothcde.checks import check_above_zero
 from smoothcde.series import SeriesBatch, SeriesSet
 from smoothcde.solve.density import Densities
-from smoothcde.solve.follow import Followed, follow
+from smoothcde.solve.follow import Followed, Schedule, follow
 from smoothcde.solve.integrate import integrate
 from smoothcde.solve.options import SolverOptions
 from smoothcde.solve.tableaus import TABLEAUS
@@ -92,14 +93,13 @@ class StepPlan:
         """Evaluations that a series costs in each view."""
         return tuple(1 + (TABLEAUS[self.solver].slopes - 1) * steps for steps in self.steps)
 
-    @property
-    def corners(self) -> np.ndarray:
-        """`[views, steps + 1]`, from 0 to 1; views with fewer steps repeat the 1."""
-        return _corners(self.ends)
-
     def follow(self, term: ControlTerm, z0: Tensor) -> Followed:
         """Integrate along the plan."""
-        return follow(self.corners, TABLEAUS[self.solver], term, z0, (self.rtol, self.atol))
+        return follow(self._schedule, term, z0, (self.rtol, self.atol))
+
+    @cached_property
+    def _schedule(self) -> Schedule:
+        return Schedule(self.ends, TABLEAUS[self.solver])
 
     @classmethod
     def calibrate(
@@ -243,12 +243,12 @@ class _Trials:
         ends = tuple(density.ends() for density in self.densities)
         if max(map(len, ends)) > MOST_STEPS:
             return
-        corners, tableau = _corners(ends), TABLEAUS[self.options.solver]
+        schedule = Schedule(ends, TABLEAUS[self.options.solver])
         tolerances = (self.options.rtol, self.options.atol)
         ratios, apart = [], []
         for batch in self.solved:
             begun = batch.begun
-            followed = follow(corners, tableau, begun.term, begun.z0, tolerances)
+            followed = follow(schedule, begun.term, begun.z0, tolerances)
             ratios.append(followed.ratios.unflatten(0, (self.views, -1)).double().cpu().numpy())
             apart.append(distance(followed.state, batch.state, tolerances).reshape(self.views, -1))
         errors = np.nan_to_num(np.concatenate(ratios, axis=1), nan=1e6, posinf=1e6)
@@ -312,8 +312,3 @@ def distance(found: Tensor, expected: Tensor, tolerances: tuple[float, float]) -
     rtol, atol = tolerances
     difference = (found - expected).abs() / (atol + rtol * expected.abs())
     return np.nan_to_num(difference.amax(dim=1).double().cpu().numpy(), nan=np.inf)
-
-
-def _corners(ends: tuple[tuple[float, ...], ...]) -> np.ndarray:
-    most = max(map(len, ends))
-    return np.array([[0.0, *view, *[1.0] * (most - len(view))] for view in ends])

@@ -8,7 +8,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from smoothcde.paths import chebyshev
-from smoothcde.paths.gp_sums import LARGEST_TABLE, WEIGHT_FLOOR, gram_on_grid, lagrange, on_unit_window
+from smoothcde.paths.gp_sums import WEIGHT_FLOOR, on_unit_window, sums_over
 from smoothcde.series import SeriesBatch
 
 PANELS = 8
@@ -179,7 +179,7 @@ class Panels:
                 weight = torch.exp(score - peak[:, None])
                 kinds = torch.cat([kinds, kinds * weight[:, :, :, None, None]], dim=2)
                 self.peak[into] = peak
-            basis = lagrange(torch.from_numpy(position[part]).to(device), self.nodes)
+            basis = chebyshev.lagrange(torch.from_numpy(position[part]).to(device), self.nodes)
             self.sums[into] = (basis.mT @ kinds.flatten(2)).view(-1, self.nodes, *kinds.shape[2:])
         self.index[rows[series], into_slot] = panel
 
@@ -200,13 +200,8 @@ class PanelSums:
     def _part(self, x: Tensor, kinds: Tensor, count: int, aligned: bool) -> tuple[Tensor, Tensor]:
         precision, pulled = kinds.unbind(2)  # [views, n, channels, places] each
         precision = precision[:, :, :1] if self.shared else precision
-        basis = lagrange(x[:1] if aligned else x, count)
-        pull = pulled @ basis  # [views, n, channels, count]
-        pull = pull.mT[:, :, None] if self.shared else pull[..., None]
-        if aligned and basis.shape[1] * count**2 <= LARGEST_TABLE:
-            return gram_on_grid(basis[0], precision), pull
-        weighted = basis.mT[None, :, None] * precision[:, :, :, None, :]
-        return weighted @ basis[None, :, None], pull
+        gram, pull = sums_over(x[:1] if aligned else x, precision, pulled, count)
+        return gram, pull.mT[:, :, None] if self.shared else pull[..., None]
 
 
 def _padded(flags: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -99,6 +99,26 @@ def test_whole_steps_are_those_taken_slope_by_slope(views, series, hidden, width
     assert torch.equal(again.squared_ratio, step.squared_ratio)
 
 
+@pytest.mark.parametrize("solver", TABLEAUS)
+def test_several_steps_are_one_after_the_other_and_empty_ones_change_nothing(solver):
+    _, packed, _ = fields(3, 40, 24, 3)
+    method, rows, stages = TABLEAUS[solver].compiled, Rows.all(12, 3), TABLEAUS[solver].slopes - 1
+    z, first, dx = normal(12, 40), normal(12, 40, seed=1), normal(12, 4, stages, 3, seed=2)
+    h = torch.full((12, 4), 0.2)
+    h[:4, 2:] = h[4:8, :1] = h[8:] = 0  # the first view ends early, the second begins late, the last stands still
+    with torch.no_grad():
+        found = packed.steps(method, z, first, dx, h, TOLERANCES, rows)
+        state, slope, ratios = z, first, torch.zeros(12, 4)
+        for step in range(4):
+            taken = packed.step(method, state, slope, dx[:, step], h[:, step : step + 1], TOLERANCES, rows)
+            moved = h[:, step] > 0
+            state, slope = (torch.where(moved[:, None], *pair) for pair in ((taken.state, state), (taken.slope, slope)))
+            ratios[:, step] = torch.where(moved, taken.squared_ratio, 0.0)
+    assert torch.equal(found.state, state)
+    assert torch.equal(found.slope, slope)
+    assert torch.equal(found.squared_ratio, ratios)
+
+
 KEPT = {
     "some of each view": [0, 2, 5, 7, 8, 11],
     "none of the middle view": [1, 2, 9],

@@ -55,12 +55,12 @@ def test_a_window_shorter_than_its_one_panel_knows_its_slopes():
     series = SeriesSet.from_arrays([np.sin(t)[None] + 0.1 * rng.standard_normal((1, len(t))) for t in stamps], stamps)
     path = GPPath.fit(series.batch(dtype=torch.float64), 14.0, 0.1)
     assert path.slopes.shape[1] == 1
-    shares = torch.linspace(0, 1, 9, dtype=torch.float64)
+    shares = tuple(np.linspace(0, 1, 9).tolist())
     window = path.end - path.start
-    times = path.start[:, None] + window[:, None] * shares
+    times = path.times_at(shares)
     expected = path.derivative(times)
-    torch.testing.assert_close(path.slopes_at(shares[None]), expected, rtol=1e-9, atol=1e-9)
-    found = path.derivatives_at(tuple(shares.tolist()), 2)
+    torch.testing.assert_close(path.slopes_at((shares,)), expected, rtol=1e-9, atol=1e-9)
+    found = path.derivatives_at(shares, 2)
     torch.testing.assert_close(found[0], expected * window[:, None, None], rtol=1e-9, atol=1e-9)
     second = path.derivative(times, 2) * window[:, None, None] ** 2
     torch.testing.assert_close(found[1], second, rtol=1e-6, atol=1e-6)

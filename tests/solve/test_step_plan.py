@@ -167,7 +167,7 @@ def test_plans_survive_json(planned):
 )
 def test_plans_that_make_no_sense_are_refused(planned, change, message):
     with pytest.raises(ValueError, match=message):
-        StepPlan(**(planned[1].__dict__ | change))
+        replace(planned[1], **change)
 
 
 @pytest.mark.parametrize("name", ["linear", "rectilinear", "log-ncde", "ode-rnn", "gru"])

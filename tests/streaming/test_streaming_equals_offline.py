@@ -9,7 +9,6 @@ from streamed import Recorded, small_predictor
 
 from smoothcde import SeriesSet, load_uea
 from smoothcde.paths import GPPath, chebyshev
-from smoothcde.paths.gp_sums import lagrange
 from smoothcde.streaming.panels import PANELS, Panels, panel_nodes
 
 SPARSE = {"encoder_inputs": "values+mask+gap", "count_channels": True, "count_scale": 0.05}
@@ -156,7 +155,7 @@ def test_panel_nodes_carry_every_product_of_two_polynomials(count):
     nodes, length = panel_nodes(count), 2 / PANELS
     for begin in (-1.0, -0.4, 1.0 - length):
         x = torch.linspace(begin, begin + length, 101, dtype=torch.float64)
-        on_panel = lagrange(2 * (x - begin) / length - 1, nodes)
+        on_panel = chebyshev.lagrange(2 * (x - begin) / length - 1, nodes)
         at_nodes = begin + (chebyshev.nodes(nodes) + 1) / 2 * length
         product = chebyshev.features(x, 2 * count - 1)
         assert (on_panel @ chebyshev.features(at_nodes, 2 * count - 1) - product).abs().max() < 1e-11
