@@ -70,9 +70,9 @@ def _section(experiment: Experiment, store: Store) -> str:
     if not found:
         return ""
     blocks = "".join(_block(block) for block in experiment.show(Results(found)))
+    says = f'<span class="faint">The paper ({escape(experiment.source)}):</span> ' if experiment.source else ""
     return (
-        f'<h2 id="{experiment.name}">{escape(experiment.title)}</h2><p>{escape(experiment.claim)} '
-        f'<span class="faint">(the paper, {escape(experiment.source)})</span></p>{blocks}'
+        f'<h2 id="{experiment.name}">{escape(experiment.title)}</h2><p>{says}{escape(experiment.claim)}</p>{blocks}'
         f'<p class="note">{state} <code>{command}</code></p>'
     )
 

@@ -19,8 +19,8 @@ class Experiment:
     Attributes:
         name: as `smoothcde reproduce` takes it.
         title: of its section on the page.
-        claim: what the paper says about it, in a sentence or two.
-        source: where in the paper.
+        claim: what the paper says about it, in a sentence or two; or what this is, if it is not in the paper.
+        source: where in the paper; empty if nowhere.
         trials: the fixed grid, in the order of running: what matters most first.
         show: tables and figures of what is known so far.
         quick: a small grid that anybody can run in minutes, without any download.
