@@ -272,8 +272,9 @@ int conv_scores_backward(const Sizes *s, const Weights *w, const int64_t *length
     return failed;
 }
 
-/* The second layer's taps [width out, width in, 3] as G g, in panels of outputs, or `back`, in panels of inputs. */
-int64_t conv_scores_taps(const Sizes *s, const float *taps, int64_t back, float *to) {
+/* The second layer's taps [width out, width in, 3] as G g (G is FILTER in conv_scores.py), in panels of outputs, or
+`back`, in panels of inputs. */
+int conv_scores_taps(const Sizes *s, const float *taps, int64_t back, float *to) {
     long w = s->width, wp = s->padded_width, apart = wp * wp;
     memset(to, 0, sizeof(float) * INPUTS * apart);
     for (long n = 0; n < w; n += PANEL)
