@@ -56,14 +56,14 @@ def features_at(shares: tuple, count: int) -> Float64[Tensor, "*shares count"]:
 
 @lru_cache(maxsize=32)
 @torch.inference_mode(False)  # what is remembered may be needed for gradients later
-def derivative_features(shares: tuple[float, ...], count: int, orders: int) -> Float64[Tensor, "stacked count"]:
-    """Takes coefficients of a slope to it and its derivatives, order by order, at shares of the window [-1, 1], whose
-    length is the unit of time.
+def derivative_features(shares: tuple[float, ...], count: int, orders: int) -> Float64[Tensor, "count stacked"]:
+    """Takes coefficients of a slope, in a row, to it and its derivatives, order by order, at shares of the window
+    [-1, 1], whose length is the unit of time.
     """
     every = [features_at(shares, count)]
     for _ in range(orders - 1):
         every.append(2 * every[-1] @ differentiation(count))
-    return torch.cat(every)
+    return torch.cat(every).mT.contiguous()
 
 
 def features(x: Float[Tensor, "*batch"], count: int) -> Float[Tensor, "*batch count"]:
