@@ -172,11 +172,22 @@ class Compiled:
         return jax.block_until_ready(self._call(*arguments))
 
 
-def training_step(model: DiffraxMVC, optimiser: optax.GradientTransformation):
-    """A step of the optimiser as a function of weights, its state, series, labels and tolerance; gradients beside."""
+def training_step(model: DiffraxMVC, optimiser: optax.GradientTransformation, parts: int = 1):
+    """A step of the optimiser as a function of weights, its state, series, labels and tolerance; gradients beside.
+
+    With several parts, that many equal shares of the series are worked on one after the other, and gradients add up.
+    """
 
     def step(weights: Weights, state: Any, x: Array, labels: Array, tolerance: Array):
-        gradients = jax.grad(model.loss)(weights, x, labels, tolerance)
+        def add(total: Weights, part: tuple[Array, Array]) -> tuple[Weights, None]:
+            found = jax.grad(model.loss)(weights, *part, tolerance)
+            return jax.tree.map(lambda a, b: a + b / parts, total, found), None
+
+        if parts == 1:
+            gradients = jax.grad(model.loss)(weights, x, labels, tolerance)
+        else:
+            shares = (x.reshape(parts, -1, *x.shape[1:]), labels.reshape(parts, -1))
+            gradients, _ = jax.lax.scan(add, jax.tree.map(jnp.zeros_like, weights), shares)
         updates, state = optimiser.update(gradients, state, weights)
         return optax.apply_updates(weights, updates), state, gradients
 

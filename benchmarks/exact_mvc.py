@@ -61,14 +61,18 @@ class ExactMVC(nn.Module, ABC):
 
     def forward(self, x: Tensor) -> Tensor:
         """Logits of series `[n, length, channels]`."""
-        noise = self.setting.noise**2 / (self._attention(x) + 1e-5)
-        # torch.linalg.solve: a Cholesky factor takes as long forwards, and three times as long with its gradient.
-        values = x.expand(self.setting.views, -1, -1, -1)
-        dual = torch.linalg.solve(self.gram[:, None] + torch.diag_embed(noise), values)
+        dual = self.posterior(x, self._attention(x))
         first = torch.einsum("vl,vnlc->vnc", self.kernel(self.times[0])[0], dual)
         z0 = nn.functional.linear(first, self.weight("initial.weight"), self.weight("initial.bias"))
         states = torch.cat(self.integrate(dual, z0).unbind(), dim=1)
         return nn.functional.linear(states, self.weight("readout.weight"), self.weight("readout.bias"))
+
+    def posterior(self, x: Tensor, attention: Tensor) -> Tensor:
+        """Coefficients `[views, n, length, channels]` of the paths for weights `[views, n, length]`."""
+        noise = self.setting.noise**2 / (attention + 1e-5)
+        # torch.linalg.solve: a Cholesky factor takes as long forwards, and three times as long with its gradient.
+        values = x.expand(self.setting.views, -1, -1, -1)
+        return torch.linalg.solve(self.gram[:, None] + torch.diag_embed(noise), values)
 
     def _attention(self, x: Tensor) -> Tensor:
         """`[views, n, length]`."""

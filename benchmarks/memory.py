@@ -9,7 +9,7 @@ from pathlib import Path
 
 from benchmarks.entries import ENTRIES, DiffraxEntry
 from benchmarks.fresh import measured_alone
-from benchmarks.settings import HIDDEN, SETTINGS, Setting, Work
+from benchmarks.settings import SETTINGS, Work
 from smoothcde.experiments.footprint import resident
 
 
@@ -33,18 +33,6 @@ def measure_here(data: str, entry: str, series: int) -> float:
     Path("/proc/self/clear_refs").write_text("5")  # forget the peak so far: reading data and compiling
     measured.step()
     return (resident("VmHWM") - baseline) / 1e6
-
-
-def estimated_gigabytes(entry: str, setting: Setting, evaluations: float) -> float:
-    """What a training step of a peer takes, roughly, in float32.
-
-    Four matrices of the stamps per row; per evaluation that is kept the field's matrix and eight vectors; and under
-    `vmap` a gradient of the field's weights for every row, three times.
-    """
-    rows, matrix = setting.series * setting.views, HIDDEN * setting.channels
-    kept = 0.0 if "adjoint" in entry else evaluations * (matrix + 8 * HIDDEN)
-    own = 3 * HIDDEN * (HIDDEN + matrix) if "vmap" in entry else 0
-    return 4e-9 * rows * (4 * setting.length**2 + kept + own)
 
 
 if __name__ == "__main__":

@@ -144,7 +144,6 @@ def peers(report: dict[str, Any]) -> str:
         )
     text = [f"{report['series']} series: {report['data']}. Medians of {report['rounds']} rounds.", ""]
     text += [table_of(headings, rows)]
-    text += [f"\nLeft out: {name}, {reason}." for name, reason in report["skipped"].items()]
     products = report["products"]
     total, speed = sum(products["operations"].values()), products["operations per second of a large product"]
     text += [

@@ -13,7 +13,6 @@ PEERS = {
     "data": "D",
     "series": 7,
     "rounds": 3,
-    "skipped": {"big": "it is too big"},
     "reference check": {"largest": 1e-7, "rms": 1e-8, "gradient": 2e-7},
     "products": {"operations": {"field": 4e9}, "operations per second of a large product": 8e9, "share": 0.25},
     "entries": {
@@ -63,7 +62,6 @@ def test_a_new_result_changes_the_page(tmp_path, monkeypatch):
     assert cells[-1] == "17.0 s"
     assert "| 1,234 MB |" in made
     assert "reaches 25% of the 8 GFLOP/s" in made
-    assert "Left out: big, it is too big." in made
     assert page.rendered(made) == made
 
 

@@ -18,6 +18,7 @@ TORCH = [
     "smoothcde",
     "smoothcde, adjoint",
     "smoothcde, nothing compiled",
+    "paper's stack, as published",
     "paper's stack, backprop",
     "paper's stack, adjoint",
     "torchode",
@@ -127,7 +128,8 @@ def test_operations_are_those_that_torch_counts(work):
         model.fit_path(batch, weights).derivative(1.0).sum().backward()
     counted = whole.get_total_flops() - fitting.get_total_flops()
     operations = step_operations(work.setting, entry.outcome.solution.stats, filtered=False)
-    assert sum(operations.values()) == pytest.approx(counted, rel=0.03)
+    # What the slopes of the paths take on the way is in torch's count alone.
+    assert sum(operations.values()) == pytest.approx(counted, rel=0.05)
 
 
 def test_resampling_keeps_straight_lines_and_ends():
