@@ -63,6 +63,7 @@ from smoothcde.solve import (
 )
 from smoothcde.storage import ModelFileError
 from smoothcde.streaming import StreamingPredictor
+from smoothcde.tuning import SearchSpace, Tuned, tune
 
 __version__ = "0.2.0"
 
@@ -107,6 +108,7 @@ __all__ = [
     "RevIN",
     "Rolling",
     "Rows",
+    "SearchSpace",
     "SeriesBatch",
     "SeriesError",
     "SeriesModel",
@@ -120,6 +122,7 @@ __all__ = [
     "StreamingPredictor",
     "Term",
     "TimePath",
+    "Tuned",
     "bandwidth_for",
     "build_forecaster",
     "build_model",
@@ -135,4 +138,5 @@ __all__ = [
     "parameter_count",
     "predict_cost",
     "silverman",
+    "tune",
 ]

@@ -12,6 +12,7 @@ from smoothcde.cli.forecast import forecast
 from smoothcde.cli.models import models
 from smoothcde.cli.predict import predict
 from smoothcde.cli.reproduce import report, reproduce
+from smoothcde.cli.tune import tune
 
 app = typer.Typer(
     name="smoothcde",
@@ -32,6 +33,7 @@ def main() -> None:
     - smoothcde predict model new.csv --out predictions.csv
     - smoothcde evaluate model test.csv
     - smoothcde explain model new.csv --series 17 --out page.html
+    - smoothcde tune train.csv --target outcome --out better
     - smoothcde export model --table train.csv --out model.onnx
 
     Or forecast what comes next: smoothcde forecast load.csv --context 24 --horizon 24 --out next.csv
@@ -41,7 +43,7 @@ def main() -> None:
 
 
 for panel, commands in {
-    "Your tables": (fit, predict, evaluate, explain, forecast, export),
+    "Your tables": (fit, tune, predict, evaluate, explain, forecast, export),
     "What there is": (models, datasets),
     "Demonstration and comparison": (demo, compare, footprint),
     "The paper, measured again": (reproduce, report),

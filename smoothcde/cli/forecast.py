@@ -27,6 +27,7 @@ from smoothcde.cli.options import (
     Value,
     Variable,
     listed_channels,
+    listed_numbers,
     looks_tidy,
     option,
 )
@@ -150,7 +151,7 @@ def forecast(
                 "context": (context, forecaster.context),
                 "horizon": (horizon, forecaster.horizon),
                 "step": (step, forecaster.step_),
-                "quantiles": (quantiles and _levels(quantiles), tuple(forecaster.quantiles or ())),
+                "quantiles": (_levels(quantiles), tuple(forecaster.quantiles or ())),
                 "period": (period and tuple(period), tuple(forecaster.periods)),
                 "model": (model, forecaster.model),
                 "channels": (listed_channels(channels) or None, layout.channels),
@@ -169,7 +170,7 @@ def forecast(
                 horizon or 24,
                 model or "mvc-gp",
                 step=step,
-                quantiles=None if quantiles is None else _levels(quantiles),
+                quantiles=_levels(quantiles),
                 periods=tuple(period or ()),
                 epochs=epochs,
                 hidden=hidden,
@@ -285,11 +286,8 @@ def _judged(forecaster: CDEForecaster, series: SeriesSet, saved: bool, teller: T
         return forecaster.backtest(series.with_window(start=begin))
 
 
-def _levels(text: str) -> tuple[float, ...]:
-    try:
-        return tuple(float(level) for level in text.split(","))
-    except ValueError as error:
-        raise TableError(f"--quantiles is {text!r}; give numbers with commas between, such as 0.1,0.5,0.9") from error
+def _levels(text: str | None) -> tuple[float, ...] | None:
+    return listed_numbers(text, "--quantiles", "0.1,0.5,0.9")
 
 
 def _remember(forecaster: CDEForecaster, layout: TableLayout, dates: bool) -> None:

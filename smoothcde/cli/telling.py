@@ -30,6 +30,8 @@ _AS_OPTIONS = {
     "name the channels with `channels`": "name the channels with --channels",
     "lower learning_rate, or set a smaller clip": "or lower --learning-rate",
     "to go on with it, or another directory, or delete this one": "to go on with it, or another --out, or delete it",
+    "name another storage, or go on": "name another --storage, or go on",
+    "give `validation`, more series, or a larger validation_fraction": "give --validation, or more series",
     "or end its window where it has some": "or give another --end",
     "so the last epoch is kept; give validation series": "so the last epoch is kept",
     "load it with CDEForecaster.load": "use it with `smoothcde forecast --model-dir`",
@@ -51,10 +53,14 @@ class Teller:
         # Of several processes that train together, the first one speaks.
         self.first = int(os.environ.get("RANK", "0")) == 0
         self._messages = Console(stderr=True, highlight=False, soft_wrap=True, quiet=not self.first)
+        self._noted: set[str] = set()
 
     def note(self, *sentences: str) -> None:
-        """Something worth knowing that stops nothing."""
+        """Something worth knowing that stops nothing; said once, however often it comes up."""
         for sentence in sentences:
+            if sentence in self._noted:
+                continue
+            self._noted.add(sentence)
             self._messages.print(f"[yellow]Note:[/] {_plain(sentence)}")
 
     def note_on_speed(self) -> None:

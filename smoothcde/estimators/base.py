@@ -162,6 +162,7 @@ class CDEEstimator(RecipeParameters):
             validation=validation and (predictor.prepare(validation[0]), scaled(validation[1]), validation[2]),
             directory=None if self.directory is None else Path(self.directory),
             progress=self.verbose > 0,
+            on_epoch=self.on_epoch,
         )
         about = {"training_series": len(series), "validation_series": len(validation[0]) if validation else 0}
         about |= {"recipe": asdict(recipe), "objective": objective.metric, **asdict(record)}

@@ -62,6 +62,8 @@ class CDEClassifier(ClassifierMixin, CDEEstimator):
             take 300 steps.
         batch_size: series per step; None for the recipe's.
         learning_rate: at its highest; None for the recipe's.
+        weight_decay: of the optimiser; None for the recipe's.
+        dropout: share of each series' stamps hidden at random in training; None for the recipe's.
         rtol: relative tolerance of the solver; None for the recipe's.
         atol: absolute tolerance of the solver; None for the recipe's.
         validation_fraction: share of the series that is held out to pick the best epoch, of every class its part;
@@ -100,6 +102,8 @@ class CDEClassifier(ClassifierMixin, CDEEstimator):
         epochs: int | None = None,
         batch_size: int | None = None,
         learning_rate: float | None = None,
+        weight_decay: float | None = None,
+        dropout: float | None = None,
         rtol: float | None = None,
         atol: float | None = None,
         validation_fraction: float = 0.2,
@@ -122,6 +126,8 @@ class CDEClassifier(ClassifierMixin, CDEEstimator):
         self.epochs = epochs
         self.batch_size = batch_size
         self.learning_rate = learning_rate
+        self.weight_decay = weight_decay
+        self.dropout = dropout
         self.rtol = rtol
         self.atol = atol
         self.validation_fraction = validation_fraction
@@ -169,9 +175,7 @@ class CDEClassifier(ClassifierMixin, CDEEstimator):
         weights = checked_weights(sample_weight, len(series))
         importance = self._importance(classes, targets)
         held = self._validation(validation, classes, bare=static is None and times is None)
-        metric = self.validation_metric
-        if metric == "auto":
-            metric = "loss" if len(classes) == 2 else "accuracy"
+        metric = self.judged_by(classes)
         predictor, used = self._train(
             series,
             targets,
@@ -184,6 +188,12 @@ class CDEClassifier(ClassifierMixin, CDEEstimator):
         )
         self._adopt(self._calibrated(predictor, used, importance))
         return self
+
+    def judged_by(self, y: Any) -> str:
+        """See `validation_metric`; y may be all labels, or one of each."""
+        if self.validation_metric != "auto":
+            return self.validation_metric
+        return "loss" if len(np.unique(_labels(y))) == 2 else "accuracy"
 
     def predict(self, X: Any, *, static: Any = None, times: Any = None) -> np.ndarray:
         """The likeliest label of each series at the end of its window."""

@@ -63,6 +63,8 @@ class CDEForecaster(RecipeParameters):
             as to take 300 steps.
         batch_size: windows per step; None for the recipe's.
         learning_rate: at its highest; None for the recipe's.
+        weight_decay: of the optimiser; None for the recipe's.
+        dropout: share of each series' stamps hidden at random in training; None for the recipe's.
         rtol: relative tolerance of the solver; None for the recipe's.
         atol: absolute tolerance of the solver; None for the recipe's.
         validation_fraction: share of each series' time, its end, that picks the best epoch; 0 for none.
@@ -103,6 +105,8 @@ class CDEForecaster(RecipeParameters):
         epochs: int | None = None,
         batch_size: int | None = None,
         learning_rate: float | None = None,
+        weight_decay: float | None = None,
+        dropout: float | None = None,
         rtol: float | None = None,
         atol: float | None = None,
         validation_fraction: float = 0.2,
@@ -130,6 +134,8 @@ class CDEForecaster(RecipeParameters):
         self.epochs = epochs
         self.batch_size = batch_size
         self.learning_rate = learning_rate
+        self.weight_decay = weight_decay
+        self.dropout = dropout
         self.rtol = rtol
         self.atol = atol
         self.validation_fraction = validation_fraction
@@ -190,6 +196,7 @@ class CDEForecaster(RecipeParameters):
                 directory=place,
                 progress=self.verbose > 0,
                 title=name,
+                on_epoch=None if name == LINEAR and model is not predictor.model else self.on_epoch,
             )
             return asdict(record)
 

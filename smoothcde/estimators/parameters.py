@@ -13,7 +13,10 @@ from sklearn.utils import check_random_state
 
 from smoothcde.training import Recipe, recipe_of
 from smoothcde.training.checkpoint import Checkpoint
+from smoothcde.training.run import OnEpoch
 
+OF_RECIPE = ("epochs", "batch_size", "learning_rate", "weight_decay", "dropout", "patience", "precision")
+"""Parameters that take the place of a recipe's, where they are given."""
 LEAST_STEPS = 300
 """Steps of the optimiser below which a small set of series is passed over more often."""
 
@@ -29,6 +32,8 @@ class RecipeParameters(BaseEstimator):
     epochs: int | None
     batch_size: int | None
     learning_rate: float | None
+    weight_decay: float | None
+    dropout: float | None
     rtol: float | None
     atol: float | None
     validation_fraction: float
@@ -39,6 +44,12 @@ class RecipeParameters(BaseEstimator):
     random_state: Any
     verbose: int
     directory: str | PathLike[str] | None
+    on_epoch: OnEpoch | None = None
+    """Told of every epoch of a `fit`, see `smoothcde.training.train`; no parameter, and not copied with them."""
+
+    def judged_by(self, y: Any) -> str:
+        """What picks the best epoch with targets y: "loss", or the name of a metric of which more is better."""
+        return "loss"
 
     def _seed(self) -> int:
         """Of weights, order and splits; that of the run that waits in `directory`, if chance is to choose."""
@@ -50,9 +61,7 @@ class RecipeParameters(BaseEstimator):
 
     def _recipe(self, count: int) -> Recipe:
         recipe = self.recipe if isinstance(self.recipe, Recipe) else recipe_of(self.recipe)
-        asked = {
-            name: getattr(self, name) for name in ("epochs", "batch_size", "learning_rate", "patience", "precision")
-        }
+        asked = {name: getattr(self, name) for name in OF_RECIPE}
         recipe = replace(recipe, **{name: value for name, value in asked.items() if value is not None})
         if self.epochs is None and self.recipe in ("tuned", "forecast"):
             steps = -(-min(count, recipe.epoch_size or count) // recipe.batch_size)

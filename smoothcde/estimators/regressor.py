@@ -39,6 +39,8 @@ class CDERegressor(RegressorMixin, CDEEstimator):
         epochs: as in `CDEClassifier`.
         batch_size: series per step; None for the recipe's.
         learning_rate: at its highest; None for the recipe's.
+        weight_decay: of the optimiser; None for the recipe's.
+        dropout: share of each series' stamps hidden at random in training; None for the recipe's.
         rtol: relative tolerance of the solver; None for the recipe's.
         atol: absolute tolerance of the solver; None for the recipe's.
         validation_fraction: share of the series that is held out to pick the best epoch; 0 for none.
@@ -71,6 +73,8 @@ class CDERegressor(RegressorMixin, CDEEstimator):
         epochs: int | None = None,
         batch_size: int | None = None,
         learning_rate: float | None = None,
+        weight_decay: float | None = None,
+        dropout: float | None = None,
         rtol: float | None = None,
         atol: float | None = None,
         validation_fraction: float = 0.2,
@@ -90,6 +94,8 @@ class CDERegressor(RegressorMixin, CDEEstimator):
         self.epochs = epochs
         self.batch_size = batch_size
         self.learning_rate = learning_rate
+        self.weight_decay = weight_decay
+        self.dropout = dropout
         self.rtol = rtol
         self.atol = atol
         self.validation_fraction = validation_fraction

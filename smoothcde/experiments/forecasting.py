@@ -45,7 +45,8 @@ class Plan:
         time_unit: of the time channel of all equations, a fraction of the context.
         integral_unit: of their integral channels; None for none.
         tolerance: of the solver.
-        clock: whether models are told the time of day, which the paper's are not.
+        clock: whether models are told the time of day. The paper does not say; in its authors' public code they are
+            told phases of day, week, month, quarter and year.
         drop: share of the observations that is dropped.
     """
 

@@ -91,7 +91,7 @@ def identity_of(
     identity["settings of the model"] = hashlib.sha256(repr(_settings(model)).encode()).hexdigest()
     identity["objectives"] = f"{type(objective).__name__} {objective.metric}"
     identity["settings of the objective"] = repr(_plain_attributes(objective))
-    return identity | {f"{name} data": None if part is None else _fingerprint(*part) for name, part in data.items()}
+    return identity | {f"{name} data": None if part is None else fingerprint(*part) for name, part in data.items()}
 
 
 def _settings(model: nn.Module) -> list[Any]:
@@ -118,13 +118,16 @@ def _is_plain(value: Any) -> bool:
     return value is None or isinstance(value, bool | int | float | str)
 
 
-def _fingerprint(series: SeriesSet, targets: np.ndarray, weights: np.ndarray | None) -> str:
+def fingerprint(series: SeriesSet, targets: Any, weights: np.ndarray | None = None) -> str:
+    """A name for series with their targets and weights that no others have."""
     digest = hashlib.sha256(repr((series.ids, series.channel_names, series.static_names)).encode())
     arrays = [getattr(series, field.name) for field in fields(series)]
     for array in (*arrays, np.asarray(targets), None if weights is None else np.asarray(weights)):
         if isinstance(array, np.ndarray):
             digest.update(repr((array.shape, array.dtype.str)).encode())
-            digest.update(np.ascontiguousarray(array).tobytes() if array.dtype != object else repr(array).encode())
+            digest.update(
+                np.ascontiguousarray(array).tobytes() if array.dtype != object else repr(array.tolist()).encode()
+            )
     return digest.hexdigest()
 
 

@@ -27,6 +27,7 @@ from smoothcde.training.recipes import Recipe
 from smoothcde.training.record import TrainingRecord
 
 OnStep = Callable[[int, int, float, float], None]
+OnEpoch = Callable[[dict[str, Any]], None]
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,7 +20,7 @@ from smoothcde.training.processes import Fabric, make_fabric
 from smoothcde.training.progress import ProgressBar
 from smoothcde.training.recipes import Recipe
 from smoothcde.training.record import TrainingRecord
-from smoothcde.training.run import Examples, OnStep, Run
+from smoothcde.training.run import Examples, OnEpoch, OnStep, Run
 
 Validation = tuple[SeriesSet, np.ndarray] | tuple[SeriesSet, np.ndarray, np.ndarray]
 
@@ -42,6 +42,7 @@ def train(
     title: str = "",
     console: Console | None = None,
     on_step: OnStep | None = None,
+    on_epoch: OnEpoch | None = None,
 ) -> TrainingRecord:
     """Fit a model; leave the weights of the best validation epoch in it (of the last, without validation).
 
@@ -72,6 +73,7 @@ def train(
         title: what the bar says it trains.
         console: where the bar goes; standard error by default.
         on_step: told epoch and step, both from 1, loss, and mean NFE per row.
+        on_epoch: told what `TrainingRecord.epochs` keeps of an epoch, when it is over.
     """
     check_loggers(loggers, directory)
     if not len(series):
@@ -105,6 +107,8 @@ def train(
                 entry = run.end_epoch()
                 if others is not None:
                     bar.validated(objective.metric, entry[f"validation_{objective.metric}"])
+                if on_epoch is not None:
+                    on_epoch(entry)
                 for log in logs:
                     log.epoch(entry)
                 if directory is not None:

@@ -1,0 +1,166 @@
+"""`tune`: trials of settings, each judged on validation series, kept where they can be taken up again."""
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from numbers import Integral
+from os import PathLike
+from typing import Any, cast
+
+import pandas as pd
+from sklearn.base import clone
+
+from smoothcde.checks import check_above_zero, check_whole
+from smoothcde.estimators import CDEClassifier, CDEForecaster, CDERegressor
+from smoothcde.series import SeriesSet
+from smoothcde.solve import SolveError
+from smoothcde.training.checkpoint import fingerprint
+from smoothcde.training.errors import TrainingError
+from smoothcde.tuning.space import SearchSpace
+
+Estimator = CDEClassifier | CDERegressor | CDEForecaster
+_NO_MATTER = ("verbose", "directory", "device")
+"""Parameters that do not change what a trial is about."""
+
+
+@dataclass(frozen=True, eq=False)
+class Tuned:
+    """What a search found.
+
+    Attributes:
+        estimator: with the best settings, not fitted.
+        settings: those of them that were found; empty if it was best as it was given.
+        judged_by: "loss", or a metric of which more is better.
+        table: a row per trial, the best first: its number, how it ended, what it was judged by, validation loss, best
+            epoch, evaluations per row, seconds, and its settings.
+    """
+
+    estimator: Estimator
+    settings: dict[str, Any]
+    judged_by: str
+    table: pd.DataFrame
+
+
+def tune(
+    estimator: Estimator,
+    series: SeriesSet,
+    y: Any = None,
+    *,
+    validation: Any = None,
+    trials: int = 30,
+    hours: float | None = None,
+    storage: str | PathLike[str] | None = None,
+    space: SearchSpace | None = None,
+    on_trial: Callable[[dict[str, Any]], None] | None = None,
+) -> Tuned:
+    """Search for better settings of an estimator.
+
+    ```python
+    found = tune(CDEClassifier(random_state=0), series, labels, trials=30, storage="study.db")
+    print(found.table)
+    classifier = found.estimator.fit(series, labels)
+    ```
+
+    The first trial is the estimator as it is, so what comes out is no worse than that on the validation series. All
+    trials have one seed and the same validation series: those given, or the split that `fit` would hold out. What picks
+    the best epoch of a training picks the best trial, ties going to the lower loss. A trial that is behind the median
+    of the others after a third of its epochs is stopped. The more trials, the more the winner's score flatters it:
+    judge it on series that had no part in this.
+
+    Args:
+        estimator: a `CDEClassifier`, `CDERegressor` or `CDEForecaster`; what `space` does not name stays as it is.
+        series: to train and, without `validation`, to validate on.
+        y: labels or numbers; None for forecasts.
+        validation: as the estimator's `fit` takes it.
+        trials: in all, those of earlier calls on the same storage included.
+        hours: after which no further trial begins; None for no limit.
+        storage: a file (SQLite) that keeps the trials, or the address of a database that many machines can work on at
+            once, such as "postgresql://user@host/name". A search that was stopped goes on where it was. None to keep
+            nothing.
+        space: which settings to try.
+        on_trial: told every trial of this call, as a row of the table.
+    """
+    # Optuna takes a second to import, which only those who search shall wait for.
+    import optuna
+
+    from smoothcde.tuning.study import finished, open_study, quietly, table_of
+
+    check_whole("trials", trials, 1)
+    if hours is not None:
+        check_above_zero("hours", hours, "give the hours that the search may take, or None")
+    space = space or SearchSpace()
+    given = _settled(estimator)
+    # What a forecaster is compared with plays no part in the choice.
+    estimator = _with(given, {"baseline": False}) if isinstance(given, CDEForecaster) else given
+    judged_by = estimator.judged_by(y)
+    about = {"estimator": type(estimator).__name__, "series and targets": fingerprint(series, [] if y is None else y)}
+    about |= {name: value for name, value in estimator._params_to_json().items() if name not in _NO_MATTER}
+    about |= {f"range of {name}": ends for name, ends in asdict(space).items()}
+    warmup = max(1, estimator._recipe(len(series)).epochs // 3)
+    with quietly():
+        study = open_study(storage, about, "minimize" if judged_by == "loss" else "maximize", warmup)
+    as_given = not any(t.user_attrs.get("settings") == {} for t in finished(study))
+
+    def objective(trial: optuna.Trial) -> float:
+        nonlocal as_given
+        settings = {} if as_given else space.choose(trial, estimator.model)
+        as_given = False
+        trial.set_user_attr("settings", settings)
+
+        def look(entry: dict[str, Any]) -> None:
+            if f"validation_{judged_by}" not in entry:
+                raise ValueError(
+                    "there are no validation series to judge settings by; give `validation`, more series, or a larger "
+                    "validation_fraction"
+                )
+            trial.report(entry[f"validation_{judged_by}"], entry["epoch"])
+            if settings and trial.should_prune():
+                raise optuna.TrialPruned
+
+        candidate = _with(estimator, settings)
+        candidate.on_epoch = look
+        try:
+            _fit(candidate, series, y, validation)
+        except (SolveError, TrainingError) as error:
+            trial.set_user_attr("failure", str(error))
+            raise
+        record = candidate.predictor_.record
+        best = record["epochs"][record["best_epoch"] - 1]
+        for name, value in {"loss": best["validation_loss"], "epoch": best["epoch"], "nfe": best["nfe"]}.items():
+            trial.set_user_attr(name, float(value))
+        return float(best[f"validation_{judged_by}"])
+
+    def settled(study: optuna.Study, trial: Any) -> None:
+        if on_trial is not None:
+            on_trial(table_of([trial], judged_by).iloc[0].dropna().to_dict())
+        if len(finished(study)) >= trials:
+            study.stop()
+
+    if len(finished(study)) < trials:
+        seconds = None if hours is None else 3600 * hours
+        with quietly():
+            study.optimize(objective, timeout=seconds, callbacks=[settled], catch=(SolveError, TrainingError))
+    table = table_of(study.get_trials(deepcopy=False), judged_by)
+    if "state" not in table or table["state"].iloc[0] != "finished":
+        failures = [trial.user_attrs["failure"] for trial in finished(study) if "failure" in trial.user_attrs]
+        because = f"; the last one failed: {failures[-1]}" if failures else ""
+        raise ValueError(f"no trial was finished{because}; give more trials or hours")
+    settings = table["settings"].iloc[0]
+    return Tuned(_with(given, settings), settings, judged_by, table)
+
+
+def _with(estimator: Estimator, settings: dict[str, Any]) -> Estimator:
+    """A copy with other settings."""
+    return cast("Estimator", clone(estimator)).set_params(**settings)
+
+
+def _settled(estimator: Estimator) -> Estimator:
+    """A silent copy whose seed is a number, so that every trial has the same."""
+    seed = estimator.random_state if isinstance(estimator.random_state, Integral) else estimator._seed()
+    return _with(estimator, {"random_state": int(cast("int", seed)), "verbose": 0, "directory": None})
+
+
+def _fit(estimator: Estimator, series: SeriesSet, y: Any, validation: Any) -> None:
+    if isinstance(estimator, CDEForecaster):
+        estimator.fit(series, validation)
+    else:
+        estimator.fit(series, y, validation=validation)
