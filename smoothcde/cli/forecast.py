@@ -34,6 +34,7 @@ from smoothcde.cli.options import (
 from smoothcde.cli.remembered import KEY, check_times
 from smoothcde.cli.telling import AsJson, Teller, choice, telling
 from smoothcde.data.tables import (
+    PARQUET,
     TableError,
     TableLayout,
     check_output,
@@ -194,7 +195,7 @@ def forecast(
             teller.note(f"never observed in the table: {names}; what is forecast there is a guess")
         found = forecaster.predict(series)
         judged = _judged(forecaster, series, saved, teller) if backtest else None
-        answers = _table_of(found, layout, named, dates)
+        answers = _table_of(found, layout, named, dates, typed=out is not None and out.suffix in PARQUET)
         if plot is not None:
             _draw(forecaster, series, dates is not None, f"Series {series.ids[0]}" if named else None, plot)
             teller.say(f"picture of series {series.ids[0]} written to '{plot}'" if named else f"picture in '{plot}'")
@@ -318,11 +319,17 @@ def _check_same(options: Mapping[str, tuple[Any, Any]], folder: Path) -> None:
             )
 
 
-def _table_of(found: Forecast, layout: TableLayout, named: bool, dates: "_Dates | None") -> pd.DataFrame:
-    """A row per series and time, times as the table had them; those with a zone in universal time."""
+def _table_of(found: Forecast, layout: TableLayout, named: bool, dates: "_Dates | None", typed: bool) -> pd.DataFrame:
+    """A row per series and time, times as the table had them; those with a zone in universal time.
+
+    In files whose columns have types (`typed`) dates are dates, elsewhere text.
+    """
     answers = found.to_frame(layout.id, layout.time)
     if dates:
         moments = pd.to_datetime(column_of(answers, layout.time), unit="s").dt.round("us")
+    if dates and typed:
+        answers[layout.time] = moments.dt.tz_localize("UTC") if dates.zone else moments
+    elif dates:
         fraction = ".%f" if (moments.dt.microsecond != 0).any() else ""
         answers[layout.time] = moments.dt.strftime(f"%Y-%m-%dT%H:%M:%S{fraction}") + dates.zone
     return answers if named else answers.drop(columns=layout.id)

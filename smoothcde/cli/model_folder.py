@@ -1,6 +1,7 @@
 """Where a trained model goes, and what lies beside it on the way."""
 
 import os
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -61,7 +62,13 @@ class ModelFolder:
                 "move it, or choose another --out"
             )
 
-    def fill(self, estimator: CDEClassifier | CDERegressor, table: TrainingTable, teller: Teller, **more: Any) -> None:
+    def fill(
+        self,
+        estimator: CDEClassifier | CDERegressor,
+        table: TrainingTable,
+        teller: Teller,
+        more: Mapping[str, Any] | None = None,
+    ) -> None:
         """Train, save, and tell; `more` goes into the result for scripts."""
         if (self.training / CHECKPOINT).exists():
             teller.say(f"going on with the training in '{self.training}'")
@@ -78,9 +85,9 @@ class ModelFolder:
         (self.training / CHECKPOINT).unlink()
         with suppress(OSError):  # someone else's files may have come meanwhile
             self.training.rmdir()
-        self._report(estimator, teller, more)
+        self._report(estimator, teller, more or {})
 
-    def _report(self, estimator: CDEClassifier | CDERegressor, teller: Teller, more: dict[str, Any]) -> None:
+    def _report(self, estimator: CDEClassifier | CDERegressor, teller: Teller, more: Mapping[str, Any]) -> None:
         predictor = estimator.predictor_
         record = predictor.record
         best = record["epochs"][record["best_epoch"] - 1]

@@ -109,7 +109,7 @@ def tune(
         teller.say(f"training with the settings of trial {found.table['trial'].iloc[0]}: {_worded(found.settings)}")
         more: dict[str, Any] = {"settings": found.settings, "judged_by": found.judged_by}
         more["trials"] = [row.dropna().to_dict() for _, row in found.table.iterrows()]
-        folder.fill(found.estimator, learned, teller, **more)  # type: ignore[arg-type]
+        folder.fill(found.estimator, learned, teller, more)  # type: ignore[arg-type]
 
 
 def _tell(row: dict[str, Any], teller: Teller) -> None:

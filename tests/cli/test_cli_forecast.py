@@ -55,7 +55,9 @@ def test_a_table_of_dates_is_forecast_judged_drawn_and_remembered(place):
     # The saved forecaster does it again, to the digit, and so does the library.
     again = command("forecast", place / "load.csv", "--model-dir", place / "model", "--out", place / "again.parquet")
     assert again.exit_code == 0, again.output
-    np.testing.assert_allclose(pd.read_parquet(place / "again.parquet")["load"], table["load"], rtol=1e-6)
+    typed = pd.read_parquet(place / "again.parquet")
+    np.testing.assert_allclose(typed["load"], table["load"], rtol=1e-6)
+    assert typed["time"].tolist() == pd.to_datetime(table["time"]).tolist()  # dates where columns have types
     frame = load().assign(id="series")
     series = SeriesSet.from_frame(frame, id="id", time="time")
     values = CDEForecaster.load(place / "model").predict(series).values
