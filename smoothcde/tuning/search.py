@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from functools import partial
 from numbers import Integral
 from os import PathLike
 from typing import Any, cast
@@ -93,41 +94,20 @@ def tune(
     estimator = _with(given, {"baseline": False}) if isinstance(given, CDEForecaster) else given
     judged_by = estimator.judged_by(y)
     about = {"estimator": type(estimator).__name__, "series and targets": fingerprint(series, [] if y is None else y)}
+    about |= {"validation": _name_of(validation)}
     about |= {name: value for name, value in estimator._params_to_json().items() if name not in _NO_MATTER}
     about |= {f"range of {name}": ends for name, ends in asdict(space).items()}
     warmup = max(1, estimator._recipe(len(series)).epochs // 3)
     with quietly():
         study = open_study(storage, about, "minimize" if judged_by == "loss" else "maximize", warmup)
-    as_given = not any(t.user_attrs.get("settings") == {} for t in finished(study))
+    judge = _Judge(estimator, series, y, validation, judged_by)
+    as_given = not any(trial.user_attrs.get("settings") == {} for trial in finished(study))
 
     def objective(trial: optuna.Trial) -> float:
         nonlocal as_given
         settings = {} if as_given else space.choose(trial, estimator.model)
         as_given = False
-        trial.set_user_attr("settings", settings)
-
-        def look(entry: dict[str, Any]) -> None:
-            if f"validation_{judged_by}" not in entry:
-                raise ValueError(
-                    "there are no validation series to judge settings by; give `validation`, more series, or a larger "
-                    "validation_fraction"
-                )
-            trial.report(entry[f"validation_{judged_by}"], entry["epoch"])
-            if settings and trial.should_prune():
-                raise optuna.TrialPruned
-
-        candidate = _with(estimator, settings)
-        candidate.on_epoch = look
-        try:
-            _fit(candidate, series, y, validation)
-        except (SolveError, TrainingError) as error:
-            trial.set_user_attr("failure", str(error))
-            raise
-        record = candidate.predictor_.record
-        best = record["epochs"][record["best_epoch"] - 1]
-        for name, value in {"loss": best["validation_loss"], "epoch": best["epoch"], "nfe": best["nfe"]}.items():
-            trial.set_user_attr(name, float(value))
-        return float(best[f"validation_{judged_by}"])
+        return judge.value(trial, settings)
 
     def settled(study: optuna.Study, trial: Any) -> None:
         if on_trial is not None:
@@ -148,6 +128,56 @@ def tune(
     return Tuned(_with(given, settings), settings, judged_by, table)
 
 
+@dataclass(frozen=True, eq=False)
+class _Judge:
+    """How good settings are: a training with them, and what the validation series say of it."""
+
+    estimator: Estimator
+    series: SeriesSet
+    y: Any
+    validation: Any
+    judged_by: str
+
+    def value(self, trial: Any, settings: dict[str, Any]) -> float:
+        """Train; what else there is to know is kept with the trial, and why it failed if it did."""
+        trial.set_user_attr("settings", settings)
+        candidate = _with(self.estimator, settings)
+        # The estimator as it is goes all the way: it is what the others are compared with.
+        candidate.on_epoch = partial(self._look, trial, stoppable=bool(settings))
+        try:
+            if isinstance(candidate, CDEForecaster):
+                candidate.fit(self.series, self.validation)
+            else:
+                candidate.fit(self.series, self.y, validation=self.validation)
+        except (SolveError, TrainingError) as error:
+            trial.set_user_attr("failure", str(error))
+            raise
+        record = candidate.predictor_.record
+        best = record["epochs"][record["best_epoch"] - 1]
+        for name, value in {"loss": best["validation_loss"], "epoch": best["epoch"], "nfe": best["nfe"]}.items():
+            trial.set_user_attr(name, float(value))
+        return float(best[f"validation_{self.judged_by}"])
+
+    def _look(self, trial: Any, entry: dict[str, Any], *, stoppable: bool) -> None:
+        """After an epoch: go on, or stop here."""
+        from optuna import TrialPruned
+
+        if f"validation_{self.judged_by}" not in entry:
+            raise ValueError(
+                "there are no validation series to judge settings by; give `validation`, more series, or a larger "
+                "validation_fraction"
+            )
+        trial.report(entry[f"validation_{self.judged_by}"], entry["epoch"])
+        if stoppable and trial.should_prune():
+            raise TrialPruned
+
+
+def _name_of(validation: Any) -> str | None:
+    """A name for validation series, None where there are none, or none that can be told apart."""
+    parts = validation if isinstance(validation, tuple | list) else (validation, [])
+    return fingerprint(parts[0], parts[1]) if isinstance(parts[0], SeriesSet) else None
+
+
 def _with(estimator: Estimator, settings: dict[str, Any]) -> Estimator:
     """A copy with other settings."""
     return cast("Estimator", clone(estimator)).set_params(**settings)
@@ -157,10 +187,3 @@ def _settled(estimator: Estimator) -> Estimator:
     """A silent copy whose seed is a number, so that every trial has the same."""
     seed = estimator.random_state if isinstance(estimator.random_state, Integral) else estimator._seed()
     return _with(estimator, {"random_state": int(cast("int", seed)), "verbose": 0, "directory": None})
-
-
-def _fit(estimator: Estimator, series: SeriesSet, y: Any, validation: Any) -> None:
-    if isinstance(estimator, CDEForecaster):
-        estimator.fit(series, validation)
-    else:
-        estimator.fit(series, y, validation=validation)

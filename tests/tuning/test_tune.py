@@ -95,6 +95,8 @@ def test_another_search_is_not_mixed_in(tmp_path):
     ):
         with pytest.raises(ValueError, match=f"holds a search that began otherwise: {different} differ; name another"):
             tune(estimator, series, y, trials=2, storage=file, space=SMALL)
+    with pytest.raises(ValueError, match="began otherwise: validation differ"):
+        tune(classifier(), series, labels, validation=(series[:8], labels[:8]), trials=2, storage=file, space=SMALL)
 
 
 def test_a_training_that_fails_is_a_failed_trial(monkeypatch):
