@@ -31,11 +31,12 @@ from smoothcde.cli.options import (
     Time,
     Value,
     Variable,
+    layout_of,
     listed_numbers,
     option,
 )
 from smoothcde.cli.telling import AsJson, choice, telling
-from smoothcde.cli.training_table import TrainingTable, estimator_of, layout_of, refuse_wrong_choices
+from smoothcde.cli.training_table import TrainingTable, estimator_of, refuse_wrong_choices
 from smoothcde.training import RECIPES
 
 

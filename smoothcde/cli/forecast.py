@@ -26,6 +26,7 @@ from smoothcde.cli.options import (
     Time,
     Value,
     Variable,
+    layout_of,
     listed_channels,
     listed_numbers,
     looks_tidy,
@@ -41,7 +42,6 @@ from smoothcde.data.tables import (
     learned_channels,
     read_header,
     read_table,
-    seconds_of,
     write_table,
     write_whole,
 )
@@ -131,15 +131,7 @@ def forecast(
             _kind_of(plot)
         check_output(out, table)
         saved = model_dir is not None and _is_used(model_dir, overwrite)
-        layout = TableLayout(
-            id=id or "id",
-            time=time,
-            variable=variable,
-            value=value,
-            channels=listed_channels(channels),
-            duplicates=duplicates,
-            end=None if end is None else seconds_of(end),
-        )
+        layout = layout_of(id or "id", time, channels, variable, value, duplicates, None, end)
         trained_on_dates = None
         if saved:
             assert model_dir is not None

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from smoothcde.data.tables import TableError
+from smoothcde.data.tables import TableError, TableLayout, seconds_of
 
 TABLE, TARGET, MODEL, OUTPUT = "The table", "What to predict", "The model and its training", "Output"
 
@@ -55,6 +55,29 @@ def listed_channels(text: str | None) -> tuple[str, ...]:
     """What --channels names, a name with a comma in quotes; nothing where it was not given."""
     names = next(csv.reader([text], skipinitialspace=True)) if text else []
     return tuple(name.strip() for name in names if name.strip())
+
+
+def layout_of(
+    id: str,
+    time: str,
+    channels: str | None,
+    variable: str | None,
+    value: str | None,
+    duplicates: str,
+    start: str | None,
+    end: str | None,
+) -> TableLayout:
+    """How a table is to be read, from the options."""
+    return TableLayout(
+        id=id,
+        time=time,
+        variable=variable,
+        value=value,
+        channels=listed_channels(channels),
+        duplicates=duplicates,
+        start=None if start is None else seconds_of(start),
+        end=None if end is None else seconds_of(end),
+    )
 
 
 def listed_numbers(text: str | None, option: str, example: str) -> tuple[float, ...] | None:

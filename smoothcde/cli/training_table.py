@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import typer
 
-from smoothcde.cli.options import listed_channels, looks_tidy
+from smoothcde.cli.options import looks_tidy
 from smoothcde.cli.remembered import (
     Remembered,
     answers_of,
@@ -28,7 +28,6 @@ from smoothcde.data.tables import (
     learned_channels,
     read_header,
     read_table,
-    seconds_of,
     target_columns,
     targets_by_series,
 )
@@ -118,29 +117,6 @@ def refuse_wrong_choices(
         choice("task", task, TASKS)
     if not target and labels is None:
         raise typer.BadParameter("say what to predict: --target COLUMN of the table, or --labels FILE")
-
-
-def layout_of(
-    id: str,
-    time: str,
-    channels: str | None,
-    variable: str | None,
-    value: str | None,
-    duplicates: str,
-    start: str | None,
-    end: str | None,
-) -> TableLayout:
-    """How a table is to be read, from the options."""
-    return TableLayout(
-        id=id,
-        time=time,
-        variable=variable,
-        value=value,
-        channels=listed_channels(channels),
-        duplicates=duplicates,
-        start=None if start is None else seconds_of(start),
-        end=None if end is None else seconds_of(end),
-    )
 
 
 def estimator_of(

@@ -30,10 +30,11 @@ from smoothcde.cli.options import (
     Time,
     Value,
     Variable,
+    layout_of,
     option,
 )
 from smoothcde.cli.telling import AsJson, Teller, telling
-from smoothcde.cli.training_table import TrainingTable, estimator_of, layout_of, refuse_wrong_choices
+from smoothcde.cli.training_table import TrainingTable, estimator_of, refuse_wrong_choices
 
 SEARCH = "The search"
 SHOWN = 10

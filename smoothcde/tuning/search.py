@@ -1,5 +1,6 @@
 """`tune`: trials of settings, each judged on validation series, kept where they can be taken up again."""
 
+import math
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -149,11 +150,13 @@ class _Judge:
                 candidate.fit(self.series, self.validation)
             else:
                 candidate.fit(self.series, self.y, validation=self.validation)
+            record = candidate.predictor_.record
+            best = record["epochs"][record["best_epoch"] - 1]
+            if not math.isfinite(best["validation_loss"] + best[f"validation_{self.judged_by}"]):
+                raise TrainingError("the validation loss is no number in any epoch")
         except (SolveError, TrainingError) as error:
             trial.set_user_attr("failure", str(error))
             raise
-        record = candidate.predictor_.record
-        best = record["epochs"][record["best_epoch"] - 1]
         for name, value in {"loss": best["validation_loss"], "epoch": best["epoch"], "nfe": best["nfe"]}.items():
             trial.set_user_attr(name, float(value))
         return float(best[f"validation_{self.judged_by}"])

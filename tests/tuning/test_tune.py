@@ -114,6 +114,24 @@ def test_a_training_that_fails_is_a_failed_trial(monkeypatch):
     assert found.table["failure"].iloc[1] == "the loss is no number"
 
 
+def test_a_validation_that_is_no_number_is_a_failed_trial(monkeypatch):
+    series, labels = waves()
+    fit = CDEClassifier.fit
+
+    def blind(self, *arguments, **more):
+        fit(self, *arguments, **more)
+        if self.dropout is not None:
+            for entry in self.predictor_.record["epochs"]:
+                entry["validation_loss"] = float("nan")
+        return self
+
+    monkeypatch.setattr(CDEClassifier, "fit", blind)
+    told = []
+    found = tune(classifier(), series, labels, trials=2, space=SMALL, on_trial=told.append)
+    assert found.table["state"].tolist() == ["finished", "failed"]
+    assert told[1]["failure"] == "the validation loss is no number in any epoch"
+
+
 def test_trials_that_fall_behind_are_stopped_early():
     series, labels = waves()
     slow = SearchSpace(hidden=(4,), learning_rate=(1e-9, 1e-1), narrowest=None, noise=None, dropout=None)
