@@ -2,6 +2,7 @@
 
 from smoothcde.native import chebyshev, conv_scores, selective_scan, tanh_field
 from smoothcde.native.library import serves, why_not, without_compiled_code
+from smoothcde.native.memory import give_back
 from smoothcde.native.panels import differentiable
 from smoothcde.native.tanh_field import Method, PackedField, StepResult
 
@@ -12,6 +13,7 @@ __all__ = [
     "chebyshev",
     "conv_scores",
     "differentiable",
+    "give_back",
     "selective_scan",
     "serves",
     "tanh_field",

@@ -87,3 +87,37 @@ int chebyshev_values_back(const Sizes *z, const Moments *m, const float *g, floa
     }
     return 0;
 }
+
+typedef double wide __attribute__((vector_size(8 * LANES)));
+
+/* Sums over channels of (coefficients^T features)^2. coefficients: [rows, count, channels]; features: [count, moments],
+moments a multiple of PANEL; squares: [rows, moments]. */
+int chebyshev_squared_sums(const Sizes *z, const float *coefficients, const float *features, double *squares) {
+    int failed = 0;
+#pragma omp parallel num_threads(z->threads)
+    {
+        float *values = room(z->channels * PANEL);
+        if (!values) failed = 1;
+#pragma omp for schedule(static)
+        for (long row = 0; row < z->rows; row++) {
+            if (failed) continue;
+            const float *own = coefficients + row * z->count * z->channels;
+            for (long n = 0; n < z->moments; n += PANEL) {
+                memset(values, 0, sizeof(float) * z->channels * PANEL);
+                outer(z->channels, z->count, own, z->channels, features + n, z->moments, values, PANEL);
+                for (long j = 0; j < PANEL; j += LANES) {
+                    wide sum = {0};
+                    for (long c = 0; c < z->channels; c++) {
+                        wide here = __builtin_convertvector(LOAD(values + c * PANEL + j), wide);
+                        sum += here * here;
+                    }
+                    memcpy(squares + row * z->moments + n + j, &sum, sizeof(sum));
+                }
+            }
+        }
+        free(values);
+    }
+    return failed;
+}
+
+int64_t panel_columns(void) { return PANEL; }

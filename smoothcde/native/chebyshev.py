@@ -9,7 +9,7 @@ from jaxtyping import Float, Float64
 from torch import Tensor
 
 from smoothcde.native.library import call, pointers, structure
-from smoothcde.native.panels import differentiable, room
+from smoothcde.native.panels import differentiable, in_panels, panel_columns, room
 
 SOURCE = "chebyshev.c"
 FEW = 50_000
@@ -43,6 +43,19 @@ def polynomials(
     if torch.is_grad_enabled():
         return _Polynomials.apply(coefficients, moments, plain)  # type: ignore[return-value]
     return _Packed(moments, coefficients).forward(coefficients)
+
+
+def squared_sums(
+    coefficients: Float[Tensor, "rows count channels"], features: Float[Tensor, "count columns"]
+) -> Float64[Tensor, "rows columns"]:
+    """Squares of what features make of coefficients, over all channels; without gradients."""
+    (rows, count, channels), columns = coefficients.shape, features.shape[1]
+    threads = torch.get_num_threads() if rows * columns * count * channels > FEW else 1
+    wide = in_panels(features, panel_columns(SOURCE)).flatten(1).contiguous()
+    squares = torch.empty(rows, wide.shape[1], dtype=torch.float64, device="cpu")
+    sizes = _Sizes(rows, wide.shape[1], count, channels, threads)
+    call(SOURCE, "chebyshev_squared_sums", sizes, coefficients.contiguous(), wide, ctypes.c_void_p(squares.data_ptr()))
+    return squares[:, :columns]
 
 
 class _Packed:

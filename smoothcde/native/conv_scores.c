@@ -125,7 +125,6 @@ int conv_scores_forward(const Sizes *s, const Weights *w, const int64_t *lengths
     Piece *pieces;
     Block *blocks;
     long count = cut(s, lengths, &pieces, &blocks);
-    if (kept) in_large_pages(kept, s->series * s->length * wp);
 #pragma omp parallel num_threads(s->threads)
     {
         Room r = room_of(s);

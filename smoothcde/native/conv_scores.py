@@ -10,6 +10,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from smoothcde.native.library import call, counts, pointers, structure
+from smoothcde.native.memory import room_to_keep
 from smoothcde.native.panels import differentiable, in_panels, panel_columns, room, zeros
 
 SOURCE = "conv_scores.c"
@@ -94,7 +95,7 @@ class _Packed:
 
     def room(self) -> Tensor:
         """For the second layer of all stamps."""
-        return room(*self.features.shape[:2], self.padded)
+        return room_to_keep(*self.features.shape[:2], self.padded)
 
     def backward(self, g: Tensor, kept: Tensor) -> tuple[Tensor, ...]:
         """Gradients of the parameters."""

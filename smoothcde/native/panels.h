@@ -10,9 +10,6 @@ whatever rows are worked on together, so rows do not depend on their neighbours,
 #ifdef _OPENMP
 #include <omp.h>
 #endif
-#ifdef __linux__
-#include <sys/mman.h>
-#endif
 
 #if defined(__AVX512F__)
 #define LANES 16
@@ -138,11 +135,3 @@ HELPER long thread_number(void) {
 }
 
 HELPER float *room(long numbers) { return aligned_alloc(64, (numbers * sizeof(float) + 63) / 64 * 64); }
-
-/* What is kept for a backward pass can be gigabytes: in large pages it takes a third less time to write it. */
-HELPER void in_large_pages(float *begin, long numbers) {
-#ifdef __linux__
-    uintptr_t page = 4096, from = ((uintptr_t)begin + page - 1) / page * page, to = (uintptr_t)(begin + numbers);
-    if (begin && to > from + (4l << 20)) madvise((void *)from, to - from, MADV_HUGEPAGE);
-#endif
-}

@@ -11,7 +11,8 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from smoothcde.native.library import call, library, pointers, structure
-from smoothcde.native.panels import differentiable, room, zeros
+from smoothcde.native.memory import room_to_keep
+from smoothcde.native.panels import differentiable, zeros
 
 SOURCE = "selective_scan.c"
 
@@ -67,7 +68,7 @@ class _Packed:
     def room(self) -> Tensor:
         """For the states before every so many stamps."""
         n, length, padded = self.parts[0].shape
-        return room(n, -(-length // _constants().stride), self.sizes.states, padded)
+        return room_to_keep(n, -(-length // _constants().stride), self.sizes.states, padded)
 
     def forward(self, kept: Tensor | None) -> Tensor:
         outputs = torch.empty_like(self.parts[0])

@@ -212,7 +212,6 @@ int step_forward(const Sizes *s, const Weights *w, const int64_t *rows_of_view, 
     long stages = method->slopes - 1, dx_row = steps * stages * d;
     int failed = 0;
     for (long v = 0; v < s->views; v++) all += rows_of_view[v];
-    in_large_pages(kept_t, stages * all * matrix);
     Block *blocks = blocks_of(s, rows_of_view, &count);
 #pragma omp parallel num_threads(s->threads)
     {

@@ -12,6 +12,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from smoothcde.native.library import call, counts, pointers, structure
+from smoothcde.native.memory import room_to_keep
 from smoothcde.native.panels import differentiable, in_panels, panel_columns, room, zeros
 
 SOURCE = "tanh_field.c"
@@ -147,7 +148,7 @@ class PackedField:
 
     def _kept(self, *shape: int) -> tuple[Tensor, Tensor]:
         """Room for activations and for the entries of the field's matrix."""
-        return room(*shape, self._padded_width), room(*shape, self._padded_hidden * self.channels)
+        return room_to_keep(*shape, self._padded_width), room_to_keep(*shape, self._padded_hidden * self.channels)
 
     def product(
         self, z: Float[Tensor, "rows hidden"], dx: Float[Tensor, "rows channels"], rows: Any
@@ -278,7 +279,7 @@ class _Step(torch.autograd.Function):
     def forward(ctx, fixed, z, first, dx, *parameters):
         field, method, h, tolerances, rows_of_view = fixed
         stages = dx.shape[1]
-        kept = (room(stages, len(z), field._padded_hidden), *field._kept(stages, len(z)))
+        kept = (room_to_keep(stages, len(z), field._padded_hidden), *field._kept(stages, len(z)))
         result = field.advance(method, z, first, dx, h, tolerances, rows_of_view, kept)
         ctx.fixed = fixed
         ctx.save_for_backward(z, first, dx, *kept, *parameters)

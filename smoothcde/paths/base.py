@@ -139,11 +139,11 @@ class Path(ABC):
         passed = torch.tensor(shares, dtype=torch.float64, device=self.device)
         return self.start[:, None] + (self.end - self.start)[:, None] * passed
 
-    def derivatives_at(
+    def squared_derivatives_at(
         self, shares: tuple[float, ...], orders: int
-    ) -> Float[Tensor, "orders rows moments channels"] | None:
-        """X', X'' and so on at the same shares of each row's own window, time measured in windows, if they are at hand;
-        None if they would cost as much as many slopes.
+    ) -> Float64[Tensor, "orders rows moments"] | None:
+        """|X'|^2, |X''|^2 and so on, over all channels, at the same shares of each row's own window, time measured in
+        windows, if they are at hand; None if they would cost as much as many slopes. Without gradients.
         """
         return None
 

@@ -278,21 +278,25 @@ class GPPath(Path):
         slopes = self.slopes.squeeze(1).unflatten(0, (len(shares), -1))
         return (features[:, None] @ slopes).flatten(0, 1)
 
-    def derivatives_at(self, shares: tuple[float, ...], orders: int) -> Float[Tensor, "orders rows moments channels"]:
+    @torch.no_grad()
+    def squared_derivatives_at(self, shares: tuple[float, ...], orders: int) -> Float64[Tensor, "orders rows moments"]:
         """On whole windows, one product per row with features that all rows share."""
         nodes, window = self.slopes.shape[2], (self.end - self.start)[:, None, None]
         if self.whole:
             every = chebyshev.derivative_features(shares, nodes, orders).to(self.device, self.dtype)
             slopes = self.slopes.squeeze(1) * window.to(self.dtype)
-            # Channels first, so that the long side of each product is the contiguous one: a seventh of the time. Not
-            # one product of all rows, whose rounding would hang on how many there are.
-            found = torch.bmm(slopes.mT, every.expand(self.rows, -1, -1))
-            return found.unflatten(2, (orders, -1)).permute(2, 0, 3, 1)
+            if native.serves(native.chebyshev.SOURCE, slopes):
+                squares = native.chebyshev.squared_sums(slopes, every)
+            else:
+                # Channels first, so that the long side of each product is the contiguous one: a seventh of the time.
+                # Not one product of all rows, whose rounding would hang on how many there are.
+                squares = torch.bmm(slopes.mT, every.expand(self.rows, -1, -1)).double().square().sum(dim=1)
+            return squares.unflatten(1, (orders, -1)).transpose(0, 1)
         again, slopes, found = chebyshev.differentiation(nodes).to(self.device), self.slopes.double(), []
         times = self.times_at(shares)
         for _ in range(orders):
             slopes = slopes * window[..., None]
-            found.append(self._polynomials(times, slopes.to(self.dtype)))
+            found.append(self._polynomials(times, slopes.to(self.dtype)).double().square().sum(dim=2))
             slopes = again @ slopes * (2 / self.panel)[:, None, None, None]
         return torch.stack(found)
 

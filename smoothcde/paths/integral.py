@@ -63,16 +63,16 @@ class IntegralPath(Path):
         before = self.path._evaluate(t) if order == 1 else self.path._derivative(t, order - 1)
         return torch.cat([self.path._derivative(t, order), before / self.scale], dim=2)
 
-    def derivatives_at(
+    def squared_derivatives_at(
         self, shares: tuple[float, ...], orders: int
-    ) -> Float[Tensor, "orders rows moments channels"] | None:
-        """The path's, and beside them the one before each."""
-        found = self.path.derivatives_at(shares, orders)
+    ) -> Float64[Tensor, "orders rows moments"] | None:
+        """The path's, and with them the one before each."""
+        found = self.path.squared_derivatives_at(shares, orders)
         if found is None:
             return None
-        before = torch.cat([self.path.evaluate(self.times_at(shares))[None], found[:-1]])
-        window = ((self.end - self.start) / self.scale)[:, None, None].to(self.dtype)
-        return torch.cat([found, before * window], dim=3)
+        values = self.path.evaluate(self.times_at(shares)).detach().double()
+        before = torch.cat([values.square().sum(dim=2)[None], found[:-1]])
+        return found + before * ((self.end - self.start) / self.scale)[:, None].square()
 
     def _integral(self, t: Float64[Tensor, "rows moments"]) -> Float[Tensor, "rows moments channels"]:
         """By Gauss-Legendre quadrature on panels that end on the path's knots; an equation asks for slopes only."""

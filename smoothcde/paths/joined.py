@@ -41,10 +41,11 @@ class TimePath(Path):
         slope = 1 / self.scale[:, None] if order == 1 else torch.zeros_like(self.scale[:, None])
         return slope.expand(*t.shape, 1)
 
-    def derivatives_at(self, shares: tuple[float, ...], orders: int) -> Float[Tensor, "orders rows moments channels"]:
+    def squared_derivatives_at(self, shares: tuple[float, ...], orders: int) -> Float64[Tensor, "orders rows moments"]:
         """A window over the scale, and zeros."""
-        slope = ((self.end - self.start)[:, None] / self.scale).expand(self.rows, len(shares))[..., None].to(self.dtype)
-        return torch.stack([slope, *[torch.zeros_like(slope)] * (orders - 1)])
+        squares = self.start.new_zeros(orders, self.rows, len(shares))
+        squares[0] = ((self.end - self.start)[:, None] / self.scale.detach()).square()
+        return squares
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -94,13 +95,13 @@ class JoinedPath(Path):
     def _derivative(self, t: Float64[Tensor, "rows moments"], order: int) -> Float[Tensor, "rows moments channels"]:
         return torch.cat([part._derivative(t, order) for part in self.parts], dim=2)
 
-    def derivatives_at(
+    def squared_derivatives_at(
         self, shares: tuple[float, ...], orders: int
-    ) -> Float[Tensor, "orders rows moments channels"] | None:
+    ) -> Float64[Tensor, "orders rows moments"] | None:
         """Those of all parts, if all have them at hand."""
-        found = [part.derivatives_at(shares, orders) for part in self.parts]
-        known = [derivatives for derivatives in found if derivatives is not None]
-        return torch.cat(known, dim=3) if len(known) == len(found) else None
+        found = [part.squared_derivatives_at(shares, orders) for part in self.parts]
+        known = [squares for squares in found if squares is not None]
+        return sum(known[1:], start=known[0]) if len(known) == len(found) else None
 
     def slopes_at(self, shares: tuple[tuple[float, ...], ...]) -> Float[Tensor, "rows moments channels"]:
         """Those of all parts."""

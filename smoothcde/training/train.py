@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from rich.console import Console
 
+from smoothcde import native
 from smoothcde.models import SeriesModel
 from smoothcde.series import SeriesSet
 from smoothcde.training.checkpoint import Checkpoint, identity_of
@@ -90,7 +91,7 @@ def train(
         directory = Path(directory)
         identity = identity_of(model, recipe, objective, {"training": given, "validation": held})
         _resume(run, identity, directory)
-    with _own_randomness(fabric), _opened(run, directory, loggers) as logs:
+    with _own_randomness(fabric), _own_memory(), _opened(run, directory, loggers) as logs:
         shown = console or Console(stderr=True) if progress and fabric.is_global_zero else None
         done = run.epoch * run.steps + run.step
         with ProgressBar(shown, title, recipe.epochs, run.steps, done) as bar:
@@ -172,3 +173,12 @@ def _own_randomness(fabric: Fabric) -> Iterator[None]:
     devices = [fabric.device] if fabric.device.type == "cuda" else []
     with torch.random.fork_rng(devices=devices):
         yield
+
+
+@contextmanager
+def _own_memory() -> Iterator[None]:
+    """Keep nothing of what steps kept for each other."""
+    try:
+        yield
+    finally:
+        native.give_back()

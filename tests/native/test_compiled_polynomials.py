@@ -82,3 +82,16 @@ def test_a_row_does_not_depend_on_its_neighbours_to_the_last_bit():
     moments = moments_of(path, 6)
     assert path.rows * 6 * path.slopes.shape[2] * 3 > chebyshev.FEW
     assert torch.equal(path.derivative(moments)[7:9], path.select([7, 8]).derivative(moments[7:9]))
+
+
+@pytest.mark.parametrize("columns", [256, 36, 1])
+@pytest.mark.parametrize("shape", [(5, 9, 13), (1, 1, 1), (300, 30, 3)])
+def test_squared_sums_are_those_of_double_precision(shape, columns):
+    draw = torch.Generator().manual_seed(4)
+    coefficients = torch.randn(shape, generator=draw) * 1e15  # whose squares no float32 holds, once summed
+    features = torch.randn(shape[1], columns, generator=draw) * 1e8
+    expected = torch.einsum("rkc,km->rmc", coefficients.double(), features.double()).square().sum(dim=2)
+    found = chebyshev.squared_sums(coefficients, features)
+    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-6 * float(expected.max()))
+    alone = chebyshev.squared_sums(coefficients[-1:], features)
+    assert torch.equal(found[-1:], alone)
