@@ -212,10 +212,10 @@ class DiffraxEntry:
         return Counts(needed, computed)
 
 
-def _published(work: Work) -> ExactEntry:
+def _published(work: Work, gradient: Literal["backprop", "adjoint"] = "backprop") -> ExactEntry:
     from benchmarks.published_stack import PublishedMVC  # the page can be made where torchcde is not installed
 
-    return ExactEntry(work, PublishedMVC(work.setting, work.model))
+    return ExactEntry(work, PublishedMVC(work.setting, work.model, gradient))
 
 
 def _torchode(work: Work) -> ExactEntry:
@@ -231,6 +231,7 @@ ENTRIES: dict[str, Callable[[Work], Entry]] = {
     "smoothcde, adjoint": lambda work: OurEntry(work, "adjoint"),
     "smoothcde, nothing compiled": PlainEntry,
     PUBLISHED: _published,
+    "paper's stack, as published, adjoint": lambda work: _published(work, "adjoint"),
     PAPER: lambda work: ExactEntry(work, PaperMVC(work.setting, work.model)),
     "paper's stack, adjoint": lambda work: ExactEntry(work, PaperMVC(work.setting, work.model, "adjoint")),
     "torchode": _torchode,

@@ -45,7 +45,23 @@ class ExactMVC(nn.Module, ABC):
         self.register_buffer("bandwidths", torch.tensor(setting.bandwidths))
         distance = times[:, None] - times
         self.register_buffer("gram", torch.exp(-0.5 * (distance / self.bandwidths[:, None, None]) ** 2))
-        self.counts = Counts(0, 0)
+        self.counts, self._solved = Counts(0, 0), False
+
+    def begin_counting(self) -> None:
+        """A solve begins."""
+        self.counts, self._solved = Counts(0, 0), False
+
+    def end_counting(self) -> None:
+        """It is done: what is evaluated from now on is a backward solve."""
+        self._solved = True
+
+    def count(self) -> None:
+        """The field of every row is evaluated once."""
+        done = self.counts
+        if self._solved:
+            self.counts = Counts(done.needed, done.computed, done.backward + 1)
+        else:
+            self.counts = Counts(done.needed + 1, done.computed + 1)
 
     def weight(self, name: str) -> Tensor:
         """A parameter by its name in smoothcde."""

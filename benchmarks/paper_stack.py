@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 from torchdiffeq import odeint, odeint_adjoint
 
-from benchmarks.exact_mvc import Counts, ExactMVC
+from benchmarks.exact_mvc import ExactMVC
 from benchmarks.settings import Setting
 from smoothcde.models import MultiViewCDE
 
@@ -24,17 +24,11 @@ class PaperMVC(ExactMVC):
         self.gradient: str = gradient
 
     def integrate(self, dual: Tensor, z0: Tensor) -> Tensor:
-        """One solve of all rows; evaluations of a backward solve are added to the counts when it runs."""
-        self.counts = Counts(0, 0)
-        forward = True
+        """One solve of all rows."""
+        self.begin_counting()
 
         def derivative(t: Tensor, z: Tensor) -> Tensor:
-            done = self.counts
-            self.counts = (
-                Counts(done.needed + 1, done.computed + 1)
-                if forward
-                else Counts(done.needed, done.computed, done.backward + 1)
-            )
+            self.count()
             return self.field(z, torch.einsum("vl,vnlc->vnc", self.kernel(t)[1], dual))
 
         window = torch.stack([self.times[0], self.times[-1]])
@@ -45,5 +39,5 @@ class PaperMVC(ExactMVC):
         states = odeint_adjoint(
             derivative, z0, window, adjoint_params=parameters, adjoint_options={"norm": "seminorm"}, **how
         )
-        forward = False
+        self.end_counting()
         return states[-1]

@@ -3,11 +3,15 @@
 Told apart from `paper_stack.py`, which does the same work in the quickest form we found for it.
 """
 
+from typing import Literal
+
 import torch
 import torchcde
 from torch import Tensor, nn
 
-from benchmarks.exact_mvc import Counts, ExactMVC
+from benchmarks.exact_mvc import ExactMVC
+from benchmarks.settings import Setting
+from smoothcde.models import MultiViewCDE
 
 
 class PublishedMVC(ExactMVC):
@@ -15,10 +19,16 @@ class PublishedMVC(ExactMVC):
 
     Views of a series are neighbours in memory, every row has its own kernel matrix, the field's matrix is built and
     multiplied with dX/dt by `torchcde.cdeint`. Left out is what that code does beside: statistics of the field read
-    back at every evaluation, and a second diagonal matrix for missing values. Gradients go through the steps, as in its
-    forecasting models; its classifiers call an adjoint that does not know of the path, so their encoder and queries
-    learn through the initial state alone, which is less work and another gradient.
+    back at every evaluation, and a second diagonal matrix for missing values.
+
+    Its classifiers leave `cdeint` at its default, the adjoint, which then does not know of the path: encoder and
+    queries learn through the initial state alone. That is "adjoint" here, less work than the gradient takes and another
+    one. With "backprop" gradients go through the steps and are those of everyone else, as in its forecasting models.
     """
+
+    def __init__(self, setting: Setting, model: MultiViewCDE, gradient: Literal["backprop", "adjoint"] = "backprop"):
+        super().__init__(setting, model)
+        self.gradient: str = gradient
 
     def posterior(self, x: Tensor, attention: Tensor) -> Tensor:
         """See `ExactMVC`, with a kernel matrix for every row."""
@@ -33,17 +43,19 @@ class PublishedMVC(ExactMVC):
         """One call of torchcde, rows of one series side by side."""
         views, n = z0.shape[:2]
         path = _Path(self.times, self._row_bandwidths(n), dual.transpose(0, 1).flatten(0, 1))
-        field = _Field(self)
+        self.begin_counting()
+        field, adjoint = _Field(self), self.gradient == "adjoint"
         states = torchcde.cdeint(
             X=path,
             func=field,
             z0=z0.transpose(0, 1).flatten(0, 1),
             t=path.interval,
-            adjoint=False,
+            adjoint=adjoint,
             rtol=self.tolerance,
             atol=self.tolerance,
+            **({"adjoint_params": field.weights} if adjoint else {}),
         )
-        self.counts = Counts(field.evaluations, field.evaluations)
+        self.end_counting()
         return states[:, -1].unflatten(0, (n, views)).transpose(0, 1)
 
     def _row_bandwidths(self, n: int) -> Tensor:
@@ -72,7 +84,7 @@ class _Field(nn.Module):
 
     def __init__(self, model: ExactMVC):
         super().__init__()
-        self.views, self.channels, self.evaluations = model.setting.views, model.setting.channels, 0
+        self.views, self.channels, self.count = model.setting.views, model.setting.channels, model.count
         self.inner = model.weight("field.inner.weight").mT
         self.inner_bias = model.weight("field.inner.bias")
         # From channel by channel, as smoothcde holds it, to state by state.
@@ -80,9 +92,10 @@ class _Field(nn.Module):
             model.weight("field.outer.weight").unflatten(2, (self.channels, -1)).permute(0, 3, 2, 1).flatten(1, 2)
         )
         self.outer_bias = model.weight("field.outer.bias").unflatten(1, (self.channels, -1)).mT.flatten(1)
+        self.weights = (self.inner, self.inner_bias, self.outer, self.outer_bias)
 
     def forward(self, t: Tensor, z: Tensor) -> Tensor:
-        self.evaluations += 1
+        self.count()
         state = z.unflatten(0, (-1, self.views))
         inner = torch.tanh(torch.einsum("voi,nvi->nvo", self.inner, state) + self.inner_bias)
         outer = torch.tanh(torch.einsum("voi,nvi->nvo", self.outer, inner) + self.outer_bias)
