@@ -103,9 +103,9 @@ class PackedField:
         self.parameters, self.plain = (*inner, *outer), plain
         views, hidden, width = inner[0].shape
         self.hidden, self.width, self.channels = hidden, width, outer[0].shape[2] // hidden
-        self._padded_hidden, self._padded_width = (-(-size // self._panel) * self._panel for size in (hidden, width))
+        self.padded_hidden, self.padded_width = (-(-size // self._panel) * self._panel for size in (hidden, width))
         relu = int(activation == "relu")
-        self._sizes = _Sizes(views, hidden, width, self.channels, self._padded_hidden, self._padded_width, relu, 0)
+        self._sizes = _Sizes(views, hidden, width, self.channels, self.padded_hidden, self.padded_width, relu, 0)
         with torch.no_grad():
             inner_weight, inner_bias, outer_weight, outer_bias = (p.detach() for p in self.parameters)
             wide = self._panels(outer_weight.unflatten(2, (self.channels, hidden)))  # [v, w, c, n, p]
@@ -128,12 +128,19 @@ class PackedField:
             return rows, self._panels(matrix.permute(0, 3, 2, 4, 1)).permute(0, 4, 1, 2, 3, 5).contiguous()
 
     @cached_property
-    def _forward_weights(self) -> ctypes.Structure:
+    def forward_weights(self) -> ctypes.Structure:
+        """For C, without what only the way back needs."""
         return _Weights(*pointers((*self._forwards, None, None)))
 
     @cached_property
-    def _all_weights(self) -> ctypes.Structure:
+    def all_weights(self) -> ctypes.Structure:
+        """For C."""
         return _Weights(*pointers((*self._forwards, *self._backwards)))
+
+    def sizes(self, threads: int) -> ctypes.Structure:
+        """For C."""
+        self._sizes.threads = threads
+        return self._sizes
 
     def _call(
         self,
@@ -143,12 +150,12 @@ class PackedField:
         *arguments: Any,
         threads: int | None = None,
     ) -> None:
-        self._sizes.threads = threads or torch.get_num_threads()
-        call(SOURCE, function, self._sizes, weights, counts(rows_of_view), *arguments)
+        sizes = self.sizes(threads or torch.get_num_threads())
+        call(SOURCE, function, sizes, weights, counts(rows_of_view), *arguments)
 
     def _kept(self, *shape: int) -> tuple[Tensor, Tensor]:
         """Room for activations and for the entries of the field's matrix."""
-        return room_to_keep(*shape, self._padded_width), room_to_keep(*shape, self._padded_hidden * self.channels)
+        return room_to_keep(*shape, self.padded_width), room_to_keep(*shape, self.padded_hidden * self.channels)
 
     def product(
         self, z: Float[Tensor, "rows hidden"], dx: Float[Tensor, "rows channels"], rows: Any
@@ -162,7 +169,7 @@ class PackedField:
         """f(z) dx without a graph."""
         slope = room(*z.shape)
         arguments = (z.contiguous(), dx.contiguous(), slope, *kept)
-        self._call("field_forward", self._forward_weights, rows_of_view, *arguments)
+        self._call("field_forward", self.forward_weights, rows_of_view, *arguments)
         return slope
 
     def step(
@@ -216,20 +223,20 @@ class PackedField:
         steps, rtol, atol = ctypes.c_int64(dx.shape[1]), *(ctypes.c_float(tolerance) for tolerance in tolerances)
         inputs = (t.contiguous() for t in (z, first, dx, h))
         arguments = (method.structure, steps, rtol, atol, *inputs, state, slope, ratio, departure, *kept)
-        self._call("step_forward", self._forward_weights, rows_of_view, *arguments)
+        self._call("step_forward", self.forward_weights, rows_of_view, *arguments)
         return StepResult(state, slope, ratio, departure)
 
-    def _sums(self, wanted: bool, threads: int) -> tuple[ctypes.Structure, list[Tensor]]:
+    def sums(self, wanted: bool, threads: int) -> tuple[ctypes.Structure, list[Tensor]]:
         """Room for the gradients of the weights, a share for each thread."""
         if not wanted:
             return _Gradients(None, None, None, None), []
         each = (threads, self._sizes.views)
-        matrix = self._padded_hidden * self.channels
-        shapes = ((self.hidden, self._padded_width), (self._padded_width,), (self.width, matrix), (matrix,))
+        matrix = self.padded_hidden * self.channels
+        shapes = ((self.hidden, self.padded_width), (self.padded_width,), (self.width, matrix), (matrix,))
         shares = [zeros(*each, *shape) for shape in shapes]
         return _Gradients(*pointers(shares)), shares
 
-    def _gradients(self, shares: list[Tensor]) -> tuple[Tensor | None, ...]:
+    def gradients(self, shares: list[Tensor]) -> tuple[Tensor | None, ...]:
         """Gradients of the parameters in their own shapes, from the threads' shares."""
         if not shares:
             return (None,) * 4
@@ -240,7 +247,7 @@ class PackedField:
         return inner[..., : self.width], inner_bias[..., : self.width], outer, outer_bias
 
 
-def _threads(rows: int) -> int:
+def threads_for(rows: int) -> int:
     """For a backward pass: each thread sums a gradient of all weights of its own, which few rows are not worth."""
     return max(1, min(torch.get_num_threads(), rows // ROWS_OF_A_THREAD))
 
@@ -264,12 +271,12 @@ class _Product(torch.autograd.Function):
         if torch.is_grad_enabled():  # someone wants second derivatives
             plain = partial(field.plain, rows_of_view=ctx.rows_of_view)
             return None, None, *differentiable(plain, (z, dx, *parameters), needs[2:], g)
-        threads = _threads(len(z))
-        sums, shares = field._sums(any(needs[4:]), threads)
+        threads = threads_for(len(z))
+        sums, shares = field.sums(any(needs[4:]), threads)
         to_z, to_dx = room(*z.shape), room(*dx.shape) if needs[3] else None
         arguments = (g.contiguous(), z.contiguous(), dx.contiguous(), a, t, to_z, to_dx, sums)
-        field._call("field_backward", field._all_weights, ctx.rows_of_view, *arguments, threads=threads)
-        return None, None, to_z, to_dx, *field._gradients(shares)
+        field._call("field_backward", field.all_weights, ctx.rows_of_view, *arguments, threads=threads)
+        return None, None, to_z, to_dx, *field.gradients(shares)
 
 
 class _Step(torch.autograd.Function):
@@ -279,7 +286,7 @@ class _Step(torch.autograd.Function):
     def forward(ctx, fixed, z, first, dx, *parameters):
         field, method, h, tolerances, rows_of_view = fixed
         stages = dx.shape[1]
-        kept = (room_to_keep(stages, len(z), field._padded_hidden), *field._kept(stages, len(z)))
+        kept = (room_to_keep(stages, len(z), field.padded_hidden), *field._kept(stages, len(z)))
         result = field.advance(method, z, first, dx, h, tolerances, rows_of_view, kept)
         ctx.fixed = fixed
         ctx.save_for_backward(z, first, dx, *kept, *parameters)
@@ -295,11 +302,11 @@ class _Step(torch.autograd.Function):
         if torch.is_grad_enabled():
             plain = partial(field.plain_step, method, h, rows_of_view)
             return None, *differentiable(plain, (z, first, dx, *parameters), needs[1:], (g_state, g_slope))
-        threads = _threads(len(z))
-        sums, shares = field._sums(any(needs[4:]), threads)
+        threads = threads_for(len(z))
+        sums, shares = field.sums(any(needs[4:]), threads)
         to_z, to_first = room(h.shape[0], field.hidden), room(h.shape[0], field.hidden)
         to_dx = room(*dx.shape) if needs[3] else None
         inputs = (g.contiguous() for g in (g_state, g_slope, dx, h))
         arguments = (method.structure, *inputs, y, a, t, to_z, to_first, to_dx, sums)
-        field._call("step_backward", field._all_weights, rows_of_view, *arguments, threads=threads)
-        return None, to_z, to_first, to_dx, *field._gradients(shares)
+        field._call("step_backward", field.all_weights, rows_of_view, *arguments, threads=threads)
+        return None, to_z, to_first, to_dx, *field.gradients(shares)

@@ -4,7 +4,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import torch
 from jaxtyping import Float, Float64
@@ -17,6 +17,20 @@ AnyPath = TypeVar("AnyPath", bound="Path")  # not typing.Self, which run-time ch
 LONGEST_STEP = 2.0
 """In bandwidths: far from observations a smoothed path is flat, and a solver that sees nothing would step over all that
 comes next. The stages of such a step are close enough that some of them fall into any bump or rise."""
+
+
+class Polynomials(NamedTuple):
+    """Paths and their slopes as Chebyshev polynomials.
+
+    Attributes:
+        values: coefficients of X, if they are at hand.
+        slopes: coefficients of X'.
+        length: in time, of what [-1, 1] is to a row's polynomials, which begin with its window.
+    """
+
+    values: Float[Tensor, "rows count channels"] | None
+    slopes: Float[Tensor, "rows count channels"]
+    length: Float64[Tensor, "rows"]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -145,6 +159,10 @@ class Path(ABC):
         """|X'|^2, |X''|^2 and so on, over all channels, at the same shares of each row's own window, time measured in
         windows, if they are at hand; None if they would cost as much as many slopes. Without gradients.
         """
+        return None
+
+    def polynomials(self) -> Polynomials | None:
+        """The whole path of every row as one polynomial, if that is what it is."""
         return None
 
     def select(self: AnyPath, rows: Any) -> AnyPath:

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from smoothcde import native
 from smoothcde.paths import chebyshev
-from smoothcde.paths.base import LONGEST_STEP, Path, positive_per_view, repeat_views, view_weights
+from smoothcde.paths.base import LONGEST_STEP, Path, Polynomials, positive_per_view, repeat_views, view_weights
 from smoothcde.paths.gp_panels import NODES, panel_coefficients, panels_over
 from smoothcde.paths.gp_posterior import Posterior, from_sums, posterior_of
 from smoothcde.paths.gp_sums import ObservationSums, on_unit_window, precision_of
@@ -277,6 +277,12 @@ class GPPath(Path):
         features = chebyshev.features_at(shares, self.slopes.shape[2]).to(self.device, self.dtype)
         slopes = self.slopes.squeeze(1).unflatten(0, (len(shares), -1))
         return (features[:, None] @ slopes).flatten(0, 1)
+
+    def polynomials(self) -> Polynomials | None:
+        """Its coefficients, where there is a single panel."""
+        if self.slopes.shape[1] != 1:
+            return None
+        return Polynomials(self.coefficients.squeeze(1), self.slopes.squeeze(1), self.panel)
 
     @torch.no_grad()
     def squared_derivatives_at(self, shares: tuple[float, ...], orders: int) -> Float64[Tensor, "orders rows moments"]:

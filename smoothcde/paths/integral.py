@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Float, Float64
 from torch import Tensor
 
-from smoothcde.paths.base import Path
+from smoothcde.paths.base import Path, Polynomials
 
 PANELS, NODES = 16, 8
 
@@ -62,6 +62,13 @@ class IntegralPath(Path):
     def _derivative(self, t: Float64[Tensor, "rows moments"], order: int) -> Float[Tensor, "rows moments channels"]:
         before = self.path._evaluate(t) if order == 1 else self.path._derivative(t, order - 1)
         return torch.cat([self.path._derivative(t, order), before / self.scale], dim=2)
+
+    def polynomials(self) -> Polynomials | None:
+        """The path's slopes, and beside them its values."""
+        found = self.path.polynomials()
+        if found is None or found.values is None:
+            return None
+        return Polynomials(None, torch.cat([found.slopes, found.values / self.scale], dim=2), found.length)
 
     def squared_derivatives_at(
         self, shares: tuple[float, ...], orders: int

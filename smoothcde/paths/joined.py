@@ -7,8 +7,9 @@ from typing import Any
 import torch
 from jaxtyping import Float, Float64
 from torch import Tensor
+from torch.nn.functional import pad
 
-from smoothcde.paths.base import Path
+from smoothcde.paths.base import Path, Polynomials
 from smoothcde.paths.piecewise import inner_knots
 
 
@@ -40,6 +41,13 @@ class TimePath(Path):
     def _derivative(self, t: Float64[Tensor, "rows moments"], order: int) -> Float[Tensor, "rows moments channels"]:
         slope = 1 / self.scale[:, None] if order == 1 else torch.zeros_like(self.scale[:, None])
         return slope.expand(*t.shape, 1)
+
+    def polynomials(self) -> Polynomials:
+        """A line."""
+        window = torch.where(self.end > self.start, self.end - self.start, 1.0)
+        slope = torch.stack([1 / self.scale, torch.zeros_like(self.scale)], dim=1)
+        half = slope[:, 0] * (window[:, None] / 2).to(self.dtype)
+        return Polynomials(torch.stack([half, half], dim=1), slope, window)
 
     def squared_derivatives_at(self, shares: tuple[float, ...], orders: int) -> Float64[Tensor, "orders rows moments"]:
         """A window over the scale, and zeros."""
@@ -103,6 +111,16 @@ class JoinedPath(Path):
         known = [squares for squares in found if squares is not None]
         return sum(known[1:], start=known[0]) if len(known) == len(found) else None
 
+    def polynomials(self) -> Polynomials | None:
+        """Those of all parts side by side, if all are polynomials of the same windows."""
+        found = [part.polynomials() for part in self.parts]
+        known = [polynomials for polynomials in found if polynomials is not None]
+        if len(known) < len(found) or any(not torch.equal(p.length, known[0].length) for p in known[1:]):
+            return None
+        values = [p.values for p in known if p.values is not None]
+        beside = _beside(values) if len(values) == len(known) else None
+        return Polynomials(beside, _beside([p.slopes for p in known]), known[0].length)
+
     def slopes_at(self, shares: tuple[tuple[float, ...], ...]) -> Float[Tensor, "rows moments channels"]:
         """Those of all parts."""
         return torch.cat([part.slopes_at(shares) for part in self.parts], dim=2)
@@ -123,3 +141,9 @@ class JoinedPath(Path):
             parts.append(part.with_tensors(tensors[begin : begin + count]))
             begin += count
         return replace(self, parts=tuple(parts))
+
+
+def _beside(coefficients: Sequence[Tensor]) -> Float[Tensor, "rows most channels"]:
+    """Coefficients of all channels, the shorter ones filled up with zeros."""
+    most = max(c.shape[1] for c in coefficients)
+    return torch.cat([pad(c, (0, 0, 0, most - c.shape[1])) for c in coefficients], dim=2)

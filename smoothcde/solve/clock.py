@@ -20,6 +20,11 @@ STRETCH = 1.01
 """A step that would leave less than 1% of itself before a landing point goes all the way."""
 
 
+def smallest_steps(start: np.ndarray, end: np.ndarray) -> np.ndarray:
+    """Steps over a window that are too short to go on with."""
+    return 1e-13 * np.maximum(end - start, np.abs(start) * 1e-2)
+
+
 @dataclass(frozen=True)
 class Proposal:
     """The step every unit is about to try; finished units have zero steps."""
@@ -57,7 +62,7 @@ class Clock:
         landings = np.sort(np.where(inside, knots, np.inf), axis=1)
         self._landings = np.concatenate([np.minimum(landings, end[:, None]), end[:, None]], axis=1)
         self._next = np.zeros(len(start), dtype=np.int64)
-        self._smallest = 1e-13 * np.maximum(end - start, np.abs(start) * 1e-2)
+        self._smallest = smallest_steps(start, end)
 
     @property
     def running(self) -> np.ndarray:

@@ -8,6 +8,7 @@ from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
 from smoothcde.solve.clock import Clock, Proposal
+from smoothcde.solve.compiled import compiled_march
 from smoothcde.solve.controller import IntegralController, PIController
 from smoothcde.solve.estimate import Estimate, corrected, embedded
 from smoothcde.solve.pace import TURNS, Turning, turns_of_a_step
@@ -39,6 +40,10 @@ def march(problem: Problem, *, checkpointed: bool = False, listener: Listener | 
         listener: told of every settled step. Slopes are then never carried from one step to the next, so that a
             listener sees all evaluations of a step together.
     """
+    if listener is None and not (checkpointed and torch.is_grad_enabled()):
+        solution = compiled_march(problem)
+        if solution is not None:
+            return solution
     return _March(problem, checkpointed, listener).run()
 
 

@@ -286,3 +286,21 @@ def test_derivatives_at_hand_are_those_of_the_path(name, kind):
         expected = (path.derivative(times, order) * window[..., None] ** order).square().sum(dim=2)
         largest = float(expected.abs().max()) if expected.numel() else 0.0
         torch.testing.assert_close(found[order - 1], expected, rtol=1e-6, atol=1e-6 * largest + 1e-12)
+
+
+@pytest.mark.parametrize("kind", SERIES)
+@pytest.mark.parametrize("name", PATHS)
+def test_polynomials_are_the_path(name, kind):
+    path = fitted(name, kind)
+    found = path.polynomials()
+    if found is None:
+        assert name not in ("gp", "two gp views", "gp views and integrals")
+        return
+    times = path.times_at(tuple(np.linspace(0.02, 0.98, 11).tolist()))
+    x = 2 * (times - path.start[:, None]) / found.length[:, None] - 1
+    for coefficients, expected in ((found.values, path.evaluate(times)), (found.slopes, path.derivative(times))):
+        if coefficients is None:
+            continue
+        degrees = torch.arange(coefficients.shape[1])
+        made = torch.cos(degrees * torch.acos(x)[..., None]) @ coefficients.double()
+        torch.testing.assert_close(made, expected.double(), rtol=1e-6, atol=1e-6 * float(expected.abs().max()) + 1e-9)
