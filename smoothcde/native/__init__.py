@@ -1,6 +1,6 @@
 """The innermost loops in compiled code, for CPUs."""
 
-from smoothcde.native import chebyshev, conv_scores, march, selective_scan, tanh_field
+from smoothcde.native import chebyshev, conv_scores, march, posterior, selective_scan, tanh_field
 from smoothcde.native.library import serves, why_not, without_compiled_code
 from smoothcde.native.memory import give_back
 from smoothcde.native.panels import differentiable
@@ -15,6 +15,7 @@ __all__ = [
     "differentiable",
     "give_back",
     "march",
+    "posterior",
     "selective_scan",
     "serves",
     "tanh_field",

@@ -57,9 +57,9 @@ def why_not(source: str) -> str | None:
     return _load(source)[1]
 
 
-def serves(source: str, *tensors: Tensor) -> bool:
-    """Whether compiled code can work on these: float32 on a CPU, outside of any trace or transformation."""
-    if _off.get() or any(t.device.type != "cpu" or t.dtype != torch.float32 for t in tensors):
+def serves(source: str, *tensors: Tensor, dtype: torch.dtype = torch.float32) -> bool:
+    """Whether compiled code can work on these: of one type, on a CPU, outside of any trace or transformation."""
+    if _off.get() or any(t.device.type != "cpu" or t.dtype != dtype for t in tensors):
         return False
     traced = torch.compiler.is_compiling() or torch.compiler.is_exporting() or torch.jit.is_tracing()  # type: ignore[attr-defined]
     if traced or torch.is_autocast_enabled("cpu"):

@@ -1,11 +1,13 @@
 """Many Gaussian processes conditioned at once: posterior means as Chebyshev coefficients over each row's window."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
 from jaxtyping import Bool, Float64, Int
 from torch import Tensor
 
+from smoothcde import native
 from smoothcde.paths import chebyshev
 from smoothcde.paths.gp_sums import on_unit_window, sums_over
 from smoothcde.series import SeriesBatch
@@ -53,9 +55,17 @@ class Posterior:
         return self._by_observations(count, bandwidth, scale, precision), spread
 
     def _by_nodes(self, count: int, bandwidth: Tensor, scale: Tensor, precision: Tensor, variance: bool):
-        own = precision[:, :, None]
-        gram, pull = sums_over(self.x, own, own * self.targets.mT, count)
-        return from_sums(gram[:, :, 0], pull.mT, self.window, bandwidth, scale, variance)
+        kernel = _kernel_of_coefficients(count, self.window, bandwidth, scale)
+
+        def solved(precision: Tensor) -> tuple[Tensor, Tensor | None]:
+            own = precision[:, :, None]
+            gram, pull = sums_over(self.x, own, own * self.targets.mT, count)
+            return _conditioned(gram[:, :, 0], pull.mT, kernel, variance)
+
+        if variance or count > native.posterior.MOST or not _compiled(precision, (self.x, self.targets, kernel)):
+            return solved(precision)
+        observed = native.posterior.Observed(self.x, self.targets)
+        return native.posterior.posterior_means(precision, observed, kernel, lambda own: solved(own)[0]), None
 
     def _by_observations(self, count: int, bandwidth: Tensor, scale: Tensor, precision: Tensor) -> Tensor:
         """k(Z, o) (K_oo + Sigma)^-1 x as P^1/2 (I + P^1/2 K_oo P^1/2)^-1 P^1/2 x: nothing is divided by."""
@@ -155,11 +165,24 @@ def from_sums(
     variance: bool,
 ) -> tuple[Float64[Tensor, "views rows count columns"], Float64[Tensor, "views rows 1 count count"] | None]:
     """What `Posterior.solve` gives, from A^T P A and A^T P x; `window` is a length per row, or one for all."""
-    count, device = gram.shape[-1], gram.device
-    to_coefficients = chebyshev.transform(count).to(device)
-    node = chebyshev.nodes(count).to(device)
-    kernel = to_coefficients @ _kernel(node[:, None] - node, window, bandwidth, scale) @ to_coefficients.mT
-    system = torch.eye(count, dtype=torch.float64, device=device) + _times(gram, kernel)
+    return _conditioned(gram, pull, _kernel_of_coefficients(gram.shape[-1], window, bandwidth, scale), variance)
+
+
+def _kernel_of_coefficients(count: int, window: Tensor, bandwidth: Tensor, scale: Tensor) -> Tensor:
+    """The prior covariance of Chebyshev coefficients, `[views, rows or 1, count, count]`."""
+    to_coefficients = chebyshev.transform(count).to(window.device)
+    node = chebyshev.nodes(count).to(window.device)
+    return to_coefficients @ _kernel(node[:, None] - node, window, bandwidth, scale) @ to_coefficients.mT
+
+
+def _compiled(precision: Tensor, others: Sequence[Tensor]) -> bool:
+    """Whether compiled code can do it, which gives the others no gradient."""
+    wanted = torch.is_grad_enabled() and any(other.requires_grad for other in others)
+    return not wanted and native.serves(native.posterior.SOURCE, precision, *others, dtype=torch.float64)
+
+
+def _conditioned(gram: Tensor, pull: Tensor, kernel: Tensor, variance: bool) -> tuple[Tensor, Tensor | None]:
+    system = torch.eye(gram.shape[-1], dtype=torch.float64, device=gram.device) + _times(gram, kernel)
     coefficients = _times(_solve(system, pull).mT, kernel).mT
     if not variance:
         return coefficients, None
