@@ -33,13 +33,20 @@ class DiffraxMVC:
         steps: "joint", one step size for the batch; "row", `vmap` over the rows, each with its own.
         gram_dtype: of the Gaussian process solve.
         most_steps: that a solve may take, which also sizes the checkpoints of the backward pass.
+        tuned: False for what the library does if nothing is said: its own first step, room for 4,096 steps, a linear
+            solve that knows nothing of the matrix.
     """
 
     def __init__(
-        self, setting: Setting, steps: Steps = "joint", gram_dtype: Any = jnp.float32, most_steps: int | None = None
+        self,
+        setting: Setting,
+        steps: Steps = "joint",
+        gram_dtype: Any = jnp.float32,
+        most_steps: int | None = None,
+        tuned: bool = True,
     ):
-        self.setting, self.steps, self.gram_dtype = setting, steps, gram_dtype
-        self.most_steps = most_steps or 256
+        self.setting, self.steps, self.gram_dtype, self.tuned = setting, steps, gram_dtype, tuned
+        self.most_steps = most_steps or (256 if tuned else 4096)
         self.times = jnp.arange(setting.length, dtype=jnp.float32)
         self.bandwidths = jnp.asarray(setting.bandwidths, dtype=jnp.float32)
 
@@ -58,6 +65,8 @@ class DiffraxMVC:
         values = jnp.broadcast_to(x.astype(self.gram_dtype), (self.setting.views, *x.shape))
 
         def posterior(covariance: Array, right: Array) -> Array:
+            if not self.tuned:
+                return jnp.linalg.solve(covariance, right)
             # By Cholesky, with the gradient of a linear solve: quicker than a gradient through the factor.
             return jax.scipy.linalg.solve(covariance, right, assume_a="pos")
 
@@ -139,7 +148,7 @@ class DiffraxMVC:
             diffrax.Dopri5(),
             t0=self.times[0],
             t1=self.times[-1],
-            dt0=None if isinstance(controller, diffrax.StepTo) else FIRST_STEP * self.times[-1],
+            dt0=FIRST_STEP * self.times[-1] if self.tuned and not isinstance(controller, diffrax.StepTo) else None,
             y0=z0,
             args=args,
             stepsize_controller=controller,

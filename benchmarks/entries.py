@@ -148,7 +148,9 @@ class DiffraxEntry:
     under `vmap` holds a gradient of the field's weights for every row, 17 GB for SpokenArabicDigits.
     """
 
-    def __init__(self, work: Work, steps: Literal["joint", "row"] = "joint", double_gram: bool = False):
+    def __init__(
+        self, work: Work, steps: Literal["joint", "row"] = "joint", double_gram: bool = False, tuned: bool = True
+    ):
         import jax
         import jax.numpy as jnp
         import optax
@@ -157,7 +159,7 @@ class DiffraxEntry:
 
         self.tolerance = work.setting.tolerance
         self.parts = max(1, work.setting.series // VMAPPED) if steps == "row" else 1
-        self.model = DiffraxMVC(work.setting, steps, jnp.float64 if double_gram else jnp.float32)
+        self.model = DiffraxMVC(work.setting, steps, jnp.float64 if double_gram else jnp.float32, tuned=tuned)
         self.weights = array_of({name: p.detach().numpy() for name, p in work.model.named_parameters()})
         self.x, self.labels = jnp.asarray(work.values()), jnp.asarray(work.labels)
         self.optimiser = optax.adam(0.0)
@@ -237,5 +239,6 @@ ENTRIES: dict[str, Callable[[Work], Entry]] = {
     "torchode": _torchode,
     DIFFRAX: DiffraxEntry,
     "diffrax, joint steps, float64 Cholesky": lambda work: DiffraxEntry(work, double_gram=True),
+    "diffrax, joint steps, as it comes": lambda work: DiffraxEntry(work, tuned=False),
     "diffrax, own steps (vmap)": lambda work: DiffraxEntry(work, "row"),
 }

@@ -203,8 +203,10 @@ class _Marching:
         """For the rounds of each share: as many as are expected, and at least one."""
         packed, stages = self.packed, len(self.journey.nodes) - 1
         numbers = packed.padded_hidden * (1 + packed.channels) + packed.padded_width + packed.channels + 2
-        expected = np.maximum(self.journey.expected[order] - self.journey.accepted[order], 2).sum() / self.shares
-        steps = _MARGIN * expected + 2 * _BLOCK
+        accepted = self.journey.accepted[order]
+        # Rows beyond what was expected of them may have as much ahead again as a quarter of their way.
+        ahead = np.maximum(np.maximum(self.journey.expected[order] - accepted, accepted / 4), 2).sum()
+        steps = _MARGIN * ahead / self.shares + 2 * _BLOCK
         capacity = -(-int(steps * (stages * numbers + 8)) // 16) * 16
         return capacity, room_to_keep(self.shares, capacity)
 

@@ -14,8 +14,10 @@ library._TUNED = ((f"-march={sys.argv[1]}", "-fopenmp"),)
 from smoothcde.models import TanhField
 from smoothcde.models.attention import ConvEncoder, QueryAttention, _plain_scores, compiled_scores
 from smoothcde.models.selective_scan import selective_scan
-from smoothcde.native import panels
-from smoothcde.solve import Rows
+from smoothcde.native import panels, without_compiled_code
+from smoothcde.paths import GPPath
+from smoothcde.series import SeriesSet
+from smoothcde.solve import ControlTerm, Rows, integrate
 
 torch.manual_seed(0)
 field, rows = TanhField(2, 37, 3, 21), Rows.all(26, 2)
@@ -43,6 +45,25 @@ found, expected = (selective_scan(*p[:2], -p[2], *p[3:]) for p in (parts, double
 torch.testing.assert_close(found.double(), expected, rtol=1e-5, atol=1e-5)
 for one, other in zip(*(torch.autograd.grad(x.sum(), p) for x, p in ((found, parts), (expected, doubled)))):
     torch.testing.assert_close(one.double(), other, rtol=1e-4, atol=1e-4)
+
+times = [torch.rand(n).double().sort().values.numpy() * 9 for n in (12, 30, 21)]
+series = SeriesSet.from_arrays([torch.randn(3, len(t)).double().numpy() for t in times], times)
+weights = torch.rand(3, 2, 30, requires_grad=True)
+
+
+def solved(model, dtype):
+    path = GPPath.fit(series.batch(dtype=dtype), [1.0, 4.0], 0.1, weights.to(dtype))
+    term = ControlTerm(model, path)
+    return integrate(term, z[:6].to(dtype), path.start, path.end, rtol=1e-6, atol=1e-6, views=2).state
+
+
+found = solved(field, torch.float32)
+assert type(found.grad_fn).__name__ == "_MarchBackward"
+with without_compiled_code():
+    expected = solved(exact, torch.float64)
+torch.testing.assert_close(found.double(), expected, rtol=0, atol=3e-5)
+(one,), (other,) = (torch.autograd.grad(x.square().sum(), weights) for x in (found, expected))
+torch.testing.assert_close(one, other, rtol=0, atol=1e-3 * float(other.abs().max()))
 print(panels.panel_columns("tanh_field.c"))
 """
 
