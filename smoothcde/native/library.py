@@ -1,7 +1,7 @@
 """C code of this folder, compiled for the processor at hand when it is first needed.
 
 Few operations decide how fast a solve is on a CPU, and torch offers them one by one only. Where there is a C compiler
-(`cc`, or what `CC` names), they are compiled in about two seconds, once per machine, and kept in the user's cache
+(`cc`, or what `CC` names), they are compiled in some seconds, once per machine, and kept in the user's cache
 folder. Where there is none, or with `SMOOTHCDE_NATIVE=0`, everything runs in plain torch: the same results to rounding,
 slower.
 """

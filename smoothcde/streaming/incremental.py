@@ -15,9 +15,9 @@ from smoothcde.streaming.scores import RememberedScores
 LEAST_STAMPS = 1_000
 """Stamps in all windows together from which remembering pays: below, the solve is nearly all there is to do, and at 315
 stamps remembered scores take 2% longer than new ones (benchmarks/streaming.py)."""
-STAMPS_PER_NODE = 8.0
-"""Stamps in a window per node of its panels from which panels are quicker than the stamps themselves. At 9 they are
-even, at 60 they take a third off a prediction; at 1, with 1,000 series on common stamps, half as long again."""
+STAMPS_PER_NODE = 15.0
+"""Stamps in a window per node of its panels from which panels are quicker than the stamps themselves. At 60 they take a
+fifth of the time, at 9 half as long again, at 1, with 1,000 series on common stamps, twice as long."""
 
 
 def has_incremental_form(model: SeriesModel) -> bool:

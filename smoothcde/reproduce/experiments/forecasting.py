@@ -21,8 +21,8 @@ NEAREST = {"reading": "days", "clock": True}
 
 
 def trials() -> list[Trial]:
-    """Both readings of "dropped", with and without the time of day, three seeds, and ten where the paper asked; then the
-    paper's equations.
+    """Both readings of "dropped", with and without the time of day, three seeds, ten of the nearest; and the paper's
+    equations.
     """
     changes = [{"reading": reading, "clock": clock} for clock in (False, True) for reading in READINGS]
     carried = [{"reading": reading, "clock": False, **CARRIED} for reading in READINGS]
