@@ -33,17 +33,16 @@ _Rows = structure("_Rows", ctypes.c_void_p, *_ROWS)
 _Extent = structure("_Extent", ctypes.c_int64, "shares", "cells", "count", "room")
 
 
+_CONTROL = (
+    *("rtol", "atol", "tolerance", "doubt", "trust", "steepness", "order"),
+    *("safety", "shrink", "grow", "damping", "stretch"),
+)
+
+
 class Control(ctypes.Structure):
     """What steps are held to: numbers of `smoothcde/solve`, by the names they have there."""
 
-    _fields_ = [
-        *(
-            (name, ctypes.c_double)
-            for name in ("rtol", "atol", "tolerance", "doubt", "trust", "steepness", "order", "safety", "shrink")
-        ),
-        *((name, ctypes.c_double) for name in ("grow", "damping", "stretch")),
-        ("max_steps", ctypes.c_int64),
-    ]
+    _fields_ = [*((name, ctypes.c_double) for name in _CONTROL), ("max_steps", ctypes.c_int64)]
 
 
 @dataclass(eq=False)
@@ -64,7 +63,9 @@ class Journey:
         length: in time, of what [-1, 1] is to the polynomials.
         size: of the next step, in turns.
         expected: steps, about.
+        window: lengths of the windows, 1 where they have none.
         time: how far each row is.
+        previous: error over tolerance of the last accepted step.
         code: how each has ended, or `RUNNING`.
         accepted: steps.
         rejected: steps.
@@ -84,7 +85,9 @@ class Journey:
     length: np.ndarray
     size: np.ndarray
     expected: np.ndarray
+    window: np.ndarray = field(init=False)
     time: np.ndarray = field(init=False)
+    previous: np.ndarray = field(init=False)
     code: np.ndarray = field(init=False)
     accepted: np.ndarray = field(init=False)
     rejected: np.ndarray = field(init=False)
