@@ -10,6 +10,9 @@ whatever rows are worked on together, so rows do not depend on their neighbours,
 #ifdef _OPENMP
 #include <omp.h>
 #endif
+#ifdef __AVX__
+#include <immintrin.h>
+#endif
 
 #if defined(__AVX512F__)
 #define LANES 16
@@ -36,6 +39,19 @@ typedef float loose __attribute__((vector_size(4 * LANES), aligned(4), may_alias
 #define INLINE static inline __attribute__((always_inline))
 #define LOAD(p) ((vec) * (const loose *)(p))
 #define STORE(p, v) (*(loose *)(p) = (loose)(v))
+
+/* To an aligned place that will not be read for long: past the cache, which then need not read it first nor give up
+what it holds. Other threads see it after SETTLE. */
+#if defined(__clang__)
+#define STREAM(p, v) __builtin_nontemporal_store(v, (vec *)(p))
+#elif defined(__AVX512F__)
+#define STREAM(p, v) _mm512_stream_ps(p, (__m512)(v))
+#elif defined(__AVX__)
+#define STREAM(p, v) _mm256_stream_ps(p, (__m256)(v))
+#else
+#define STREAM(p, v) STORE(p, v)
+#endif
+#define SETTLE __atomic_thread_fence(__ATOMIC_SEQ_CST)
 
 INLINE vec spread(float x) { return x - (vec){0}; }
 

@@ -66,7 +66,8 @@ HELPER Block *blocks_of(const Sizes *s, const int64_t *rows_of_view, long *count
 }
 
 /* f(y) dx of a block. y is [rows, padded_hidden], dx has `dx_row` numbers from row to row; activations and tanh values
-go to `a` and `t`, which is [rows, panels of hidden, channels, PANEL] or, with t_row = 0, forgotten. */
+go to `a` and `t`, which is [rows, panels of hidden, channels, PANEL], aligned as vectors are, or, with t_row = 0,
+forgotten. */
 HELPER void evaluate(const Sizes *s, const Weights *w, long rows, const float *y, const float *dx, long dx_row,
                      float *a, float *t, long t_row, float *slope) {
     long hp = s->padded_hidden, wp = s->padded_width, d = s->channels;
@@ -90,8 +91,8 @@ HELPER void evaluate(const Sizes *s, const Weights *w, long rows, const float *y
                 total[r][0] += t0 * x;
                 total[r][1] += t1 * x;
                 if (t_row) {
-                    STORE(t + r * t_row + place, t0);
-                    STORE(t + r * t_row + place + LANES, t1);
+                    STREAM(t + r * t_row + place, t0);
+                    STREAM(t + r * t_row + place + LANES, t1);
                 }
             }
         }
@@ -100,6 +101,7 @@ HELPER void evaluate(const Sizes *s, const Weights *w, long rows, const float *y
             STORE(slope + r * hp + n + LANES, total[r][1]);
         }
     }
+    if (t_row) SETTLE;
 }
 
 /* Where a block's gradients of the weights are added up: by panels, as the weights' own shapes but for padding. */
