@@ -83,13 +83,14 @@ class TorchEntry(ABC):
 class OurEntry(TorchEntry):
     """smoothcde, a step size per row."""
 
-    def __init__(self, work: Work, gradient: str = "backprop"):
+    def __init__(self, work: Work, gradient: str = "backprop", solver: str = "dopri5"):
         super().__init__(work, work.model)
-        self.gradient, self.batch, self.outcome = gradient, work.batch(), None
+        self.how = {"gradient": gradient, "solver": solver}
+        self.batch, self.outcome = work.batch(), None
 
     def forward(self) -> torch.Tensor:
         """Logits."""
-        how: dict[str, Any] = {"rtol": self.tolerance, "atol": self.tolerance, "gradient": self.gradient}
+        how: dict[str, Any] = {"rtol": self.tolerance, "atol": self.tolerance, **self.how}
         self.outcome = self.work.model.solve(self.batch, options=replace(self.work.model.options, **how))
         return self.outcome.outputs
 
@@ -226,10 +227,12 @@ def _torchode(work: Work) -> ExactEntry:
     return ExactEntry(work, TorchodeMVC(work.setting, work.model))
 
 
-OURS, PUBLISHED, PAPER = "smoothcde", "paper's stack, as published", "paper's stack, backprop"
+OURS, OURS_QUICKER = "smoothcde", "smoothcde, bs5"
+PUBLISHED, PAPER = "paper's stack, as published", "paper's stack, backprop"
 DIFFRAX = "diffrax, joint steps"
 ENTRIES: dict[str, Callable[[Work], Entry]] = {
     OURS: OurEntry,
+    OURS_QUICKER: lambda work: OurEntry(work, solver="bs5"),
     "smoothcde, adjoint": lambda work: OurEntry(work, "adjoint"),
     "smoothcde, nothing compiled": PlainEntry,
     PUBLISHED: _published,

@@ -61,7 +61,7 @@ _MEASURED = {
 _UNKNOWN = 600.0
 _FLAT = {"memory": 20.0, "forecast": 60.0}
 """Measures that cost about the same whatever the model."""
-_SOLVER = {"bosh3": 2.5, "dopri5": 1.0, "tsit5": 1.0, "dopri8": 4.0}
+_SOLVER = {"bosh3": 2.5, "bs5": 1.0, "dopri5": 1.0, "tsit5": 1.0, "dopri8": 4.0}
 """Times the cost of dopri5, roughly, on exact paths; on smooth ones less."""
 
 

@@ -45,7 +45,7 @@ def integrate(
         start: of the windows, a number or one per row.
         end: of the windows.
         times: moments at which states are wanted too, `[moments]` or `[rows, moments]`; interpolated inside the step
-            they fall in (dense output, of order 3 for bosh3, 4 for dopri5 and tsit5, 5 for dopri8), at no further
+            they fall in (dense output, of order 3 for bosh3, 4 for the three of order 5, 5 for dopri8), at no further
             evaluation.
         views: rows are this many views of as many series, view-major.
         solver: see `SolverOptions`, as for all that follow.

@@ -23,7 +23,9 @@ class SolverOptions:
     """Choices of a solve.
 
     Attributes:
-        solver: "bosh3", "dopri5", "tsit5" or "dopri8".
+        solver: "bosh3", "bs5", "dopri5", "tsit5" or "dopri8"; of the three of order 5, dopri5 is what the paper
+            ran, and bs5 takes the fewest evaluations along smoothed paths with a step size per row. (For paths with
+            sudden steps, or one step size for all, its estimate is the weakest.)
         rtol: relative tolerance per step.
         atol: absolute tolerance per step.
         step_control: who shares a step size. "row": nobody, each (series, view) pair steps as it needs and leaves when

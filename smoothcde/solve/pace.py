@@ -30,12 +30,14 @@ class _Turns(NamedTuple):
 
 TURNS = {
     "bosh3": _Turns(0.00, 0.2232),
+    "bs5": _Turns(0.31, 0.1118),
     "dopri5": _Turns(0.35, 0.1421),
     "tsit5": _Turns(0.25, 0.1587),
     "dopri8": _Turns(0.08, 0.1927),
 }
 TURNS_BY_TIME = {
     "bosh3": _Turns(2.45, 0.2245),
+    "bs5": _Turns(2.22, 0.1335),
     "dopri5": _Turns(2.16, 0.1496),
     "tsit5": _Turns(2.11, 0.1730),
     "dopri8": _Turns(1.66, 0.2286),

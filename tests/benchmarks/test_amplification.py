@@ -22,7 +22,7 @@ def equations():
 
 
 @pytest.mark.parametrize("tolerance", [1e-2, 1e-3, 1e-4, 1e-6])
-@pytest.mark.parametrize("solver", ["dopri5", "tsit5", "dopri8"])
+@pytest.mark.parametrize("solver", ["bs5", "dopri5", "tsit5", "dopri8"])
 def test_within_ten_tolerances_where_the_flow_itself_does_not_enlarge_errors(equations, solver, tolerance):
     errors, growth = [], []
     for begin, grown, truth in equations:

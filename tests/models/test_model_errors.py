@@ -119,7 +119,7 @@ def without_type_checks(monkeypatch):
     [
         ("activation", "gelu", "'tanh', 'relu'"),
         ("encoder_inputs", "mask", r"'values', 'values\+mask\+gap'"),
-        ("solver", "euler", "'bosh3', 'dopri5', 'tsit5', 'dopri8'"),
+        ("solver", "euler", "'bosh3', 'bs5', 'dopri5', 'tsit5', 'dopri8'"),
         ("step_control", "batch", "'row', 'sample', 'joint'"),
         ("knots", "skip", "'land', 'step_over'"),
         ("gradient", "autograd", "'backprop', 'checkpoint', 'adjoint'"),

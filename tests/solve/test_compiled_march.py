@@ -78,7 +78,7 @@ def assert_same(found, expected):
         np.testing.assert_allclose(one, other, rtol=1e-9)
 
 
-@pytest.mark.parametrize("solver", ["bosh3", "dopri5", "tsit5", "dopri8"])
+@pytest.mark.parametrize("solver", ["bosh3", "bs5", "dopri5", "tsit5", "dopri8"])
 @pytest.mark.parametrize("n", SHAPES.values(), ids=SHAPES)
 def test_steps_states_and_gradients_are_those_of_the_loop(monkeypatch, n, solver):
     case = Case(n=n)

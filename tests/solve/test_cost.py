@@ -24,7 +24,7 @@ def measured(path, tolerance: float, solver: str, views: int) -> np.ndarray:
 
 
 @pytest.mark.parametrize("tolerance", [1e-2, 1e-4])
-@pytest.mark.parametrize("solver", ["bosh3", "dopri5", "tsit5", "dopri8"])
+@pytest.mark.parametrize("solver", ["bosh3", "bs5", "dopri5", "tsit5", "dopri8"])
 def test_it_ranks_rows_and_knows_their_size(solver, tolerance):
     path = GPPath.fit(BATCH, BANDWIDTHS, 0.02)
     predicted, found = predict_cost(path, tolerance, solver), measured(path, tolerance, solver, len(BANDWIDTHS))

@@ -112,7 +112,7 @@ def test_the_three_ways_agree(kind, case):
     assert relative_difference(problem.gradients(gradient="adjoint", **options), expected) < 1e-5
 
 
-@pytest.mark.parametrize("solver", ["bosh3", "tsit5", "dopri8"])
+@pytest.mark.parametrize("solver", ["bosh3", "bs5", "tsit5", "dopri8"])
 def test_the_adjoint_agrees_with_every_method(solver):
     problem = Problem("gp", double(ragged_series((7, 4))))
     tolerance = 1e-7 if solver == "bosh3" else 1e-9

@@ -34,11 +34,12 @@ PATHS = {
 SMOOTH = ("gp", "kernel")
 TOLERANCES = {
     "bosh3": (1e-3, 1e-4, 1e-6),
+    "bs5": (1e-3, 1e-4, 1e-6, 1e-8),
     "dopri5": (1e-3, 1e-4, 1e-6, 1e-8),
     "tsit5": (1e-3, 1e-4, 1e-6, 1e-8),
     "dopri8": (1e-3, 1e-4, 1e-6, 1e-8),
 }
-SCIPY = {"bosh3": "RK23", "dopri5": "RK45", "tsit5": "RK45", "dopri8": "DOP853"}
+SCIPY = {"bosh3": "RK23", "bs5": "RK45", "dopri5": "RK45", "tsit5": "RK45", "dopri8": "DOP853"}
 """SciPy's method of the same order."""
 
 

@@ -130,7 +130,7 @@ class TestRequests:
     @pytest.mark.parametrize(
         ("name", "choices"),
         [
-            ("solver", "'bosh3', 'dopri5', 'tsit5', 'dopri8'"),
+            ("solver", "'bosh3', 'bs5', 'dopri5', 'tsit5', 'dopri8'"),
             ("step_control", "'row', 'sample', 'joint'"),
             ("knots", "'land', 'step_over'"),
             ("gradient", "'backprop', 'checkpoint', 'adjoint'"),

@@ -174,7 +174,7 @@ class TestFirstStep:
     def pendulum(t: Tensor, z: Tensor) -> Tensor:
         return torch.stack([z[:, 1], -torch.sin(z[:, 0])], dim=1)
 
-    @pytest.mark.parametrize("solver", ["bosh3", "dopri5", "tsit5", "dopri8"])
+    @pytest.mark.parametrize("solver", ["bosh3", "bs5", "dopri5", "tsit5", "dopri8"])
     @pytest.mark.parametrize("window", [0.01, 0.1, 0.3, 1.0, 3.0])
     def test_it_is_bold_only_where_it_may_be(self, window, solver):
         z0 = 2 * states(20, hidden=2)

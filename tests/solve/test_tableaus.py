@@ -14,10 +14,10 @@ from torchdiffeq._impl.dopri8 import _DOPRI8_TABLEAU, _C_mid
 
 from smoothcde.solve import ODETerm, Rows
 from smoothcde.solve.step import take_step
-from smoothcde.solve.tableaus import BOSH3, DOPRI5, DOPRI8, TABLEAUS, TSIT5
+from smoothcde.solve.tableaus import BOSH3, BS5, DOPRI5, DOPRI8, TABLEAUS, TSIT5
 
 every_tableau = pytest.mark.parametrize("tableau", TABLEAUS.values(), ids=TABLEAUS)
-DENSE_ORDER = {"bosh3": 3, "dopri5": 4, "tsit5": 4, "dopri8": 5}
+DENSE_ORDER = {"bosh3": 3, "bs5": 4, "dopri5": 4, "tsit5": 4, "dopri8": 5}
 
 
 def coupling(tableau) -> np.ndarray:
@@ -162,8 +162,8 @@ def errors_of_fixed_steps(tableau, counts) -> list[float]:
 
 @pytest.mark.parametrize(
     ("tableau", "counts"),
-    [(BOSH3, (20, 40, 80)), (DOPRI5, (8, 16, 32)), (TSIT5, (8, 16, 32)), (DOPRI8, (4, 6, 9))],
-    ids=["bosh3", "dopri5", "tsit5", "dopri8"],
+    [(BOSH3, (20, 40, 80)), (BS5, (8, 16, 32)), (DOPRI5, (8, 16, 32)), (TSIT5, (8, 16, 32)), (DOPRI8, (4, 6, 9))],
+    ids=["bosh3", "bs5", "dopri5", "tsit5", "dopri8"],
 )
 def test_fixed_steps_converge_at_the_order_of_the_method(tableau, counts):
     slope = np.polyfit(np.log(counts), np.log(errors_of_fixed_steps(tableau, counts)), 1)[0]
