@@ -227,12 +227,11 @@ def _torchode(work: Work) -> ExactEntry:
     return ExactEntry(work, TorchodeMVC(work.setting, work.model))
 
 
-OURS, OURS_QUICKER = "smoothcde", "smoothcde, bs5"
-PUBLISHED, PAPER = "paper's stack, as published", "paper's stack, backprop"
+OURS, PUBLISHED, PAPER = "smoothcde", "paper's stack, as published", "paper's stack, backprop"
 DIFFRAX = "diffrax, joint steps"
 ENTRIES: dict[str, Callable[[Work], Entry]] = {
     OURS: OurEntry,
-    OURS_QUICKER: lambda work: OurEntry(work, solver="bs5"),
+    "smoothcde, bs5": lambda work: OurEntry(work, solver="bs5"),
     "smoothcde, adjoint": lambda work: OurEntry(work, "adjoint"),
     "smoothcde, nothing compiled": PlainEntry,
     PUBLISHED: _published,
