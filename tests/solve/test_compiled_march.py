@@ -14,6 +14,7 @@ from smoothcde.native import memory
 from smoothcde.paths import GPPath, IntegralPath, JoinedPath, TimePath
 from smoothcde.series import SeriesSet
 from smoothcde.solve import ControlTerm, SolveError, Status, integrate
+from smoothcde.solve.tableaus import TABLEAUS
 
 HIDDEN, VIEWS = 20, 2
 SHAPES = {"few": 3, "blocks": 130}
@@ -78,7 +79,7 @@ def assert_same(found, expected):
         np.testing.assert_allclose(one, other, rtol=1e-9)
 
 
-@pytest.mark.parametrize("solver", ["bosh3", "bs5", "dopri5", "tsit5", "dopri8"])
+@pytest.mark.parametrize("solver", TABLEAUS)
 @pytest.mark.parametrize("n", SHAPES.values(), ids=SHAPES)
 def test_steps_states_and_gradients_are_those_of_the_loop(monkeypatch, n, solver):
     case = Case(n=n)

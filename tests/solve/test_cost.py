@@ -9,6 +9,7 @@ from solve_problems import double, smooth_series
 from smoothcde.models import TanhField
 from smoothcde.paths import GPPath, KernelPath, LinearPath
 from smoothcde.solve import ControlTerm, bandwidth_for, integrate, predict_cost
+from smoothcde.solve.tableaus import TABLEAUS
 
 BATCH = double(smooth_series(n=8, stamps=60, span=10.0))
 BANDWIDTHS = (0.3, 0.6, 1.2, 2.4, 5.0)
@@ -24,7 +25,7 @@ def measured(path, tolerance: float, solver: str, views: int) -> np.ndarray:
 
 
 @pytest.mark.parametrize("tolerance", [1e-2, 1e-4])
-@pytest.mark.parametrize("solver", ["bosh3", "bs5", "dopri5", "tsit5", "dopri8"])
+@pytest.mark.parametrize("solver", TABLEAUS)
 def test_it_ranks_rows_and_knows_their_size(solver, tolerance):
     path = GPPath.fit(BATCH, BANDWIDTHS, 0.02)
     predicted, found = predict_cost(path, tolerance, solver), measured(path, tolerance, solver, len(BANDWIDTHS))

@@ -8,9 +8,9 @@ from solve_problems import TinyField, double, error_in_tolerances, ragged_series
 from smoothcde.paths import ExactGPPath, GPPath, JoinedPath, KernelPath, LinearPath, NaturalCubicPath, TimePath
 from smoothcde.series import SeriesSet
 from smoothcde.solve import ControlTerm, integrate
+from smoothcde.solve.tableaus import TABLEAUS
 
 BLIND = ("bs5", "joint")
-SOLVERS = ["bosh3", "bs5", "dopri5", "tsit5", "dopri8"]
 
 
 def solve(path, z0, **options):
@@ -40,7 +40,7 @@ def expected(path) -> torch.Tensor:
 
 
 @pytest.mark.parametrize("step_control", ["row", "sample", "joint"])
-@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("solver", TABLEAUS)
 def test_landing_keeps_the_accuracy_on_a_linear_path(path, expected, solver, step_control):
     """The tolerance is one per step, so errors at the end are of the size of as many tolerances as there were steps."""
     for tolerance in (1e-3, 1e-4, 1e-6):
@@ -147,7 +147,7 @@ def crossed(gap_path) -> torch.Tensor:
     return z
 
 
-@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("solver", TABLEAUS)
 @pytest.mark.parametrize("step_control", ["row", "joint"])
 def test_the_step_in_a_gap_is_crossed_right(gap_path, crossed, solver, step_control):
     for tolerance in (1e-3, 1e-5):

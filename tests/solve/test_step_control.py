@@ -10,6 +10,7 @@ from torch import Tensor
 
 from smoothcde.paths import GPPath, KernelPath, LinearPath, Path
 from smoothcde.solve import ControlTerm, ODETerm, Rows, Solution, integrate
+from smoothcde.solve.tableaus import TABLEAUS
 
 TOLERANCE = 1e-4
 
@@ -174,7 +175,7 @@ class TestFirstStep:
     def pendulum(t: Tensor, z: Tensor) -> Tensor:
         return torch.stack([z[:, 1], -torch.sin(z[:, 0])], dim=1)
 
-    @pytest.mark.parametrize("solver", ["bosh3", "bs5", "dopri5", "tsit5", "dopri8"])
+    @pytest.mark.parametrize("solver", TABLEAUS)
     @pytest.mark.parametrize("window", [0.01, 0.1, 0.3, 1.0, 3.0])
     def test_it_is_bold_only_where_it_may_be(self, window, solver):
         z0 = 2 * states(20, hidden=2)
