@@ -65,7 +65,7 @@ from smoothcde.storage import ModelFileError
 from smoothcde.streaming import StreamingPredictor
 from smoothcde.tuning import SearchSpace, Tuned, tune
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 
 __all__ = [
     "FORECASTERS",

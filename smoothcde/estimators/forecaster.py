@@ -323,6 +323,7 @@ class CDEForecaster(RecipeParameters):
             for name in ("name", "channels", "outputs", "static", "time_scale"):
                 del settings[name]
             settings |= {"independent": bool(self.independent), "periods": [float(p) for p in self.periods]}
+            settings["carry"] = rolling.step
         sizes = {"channels": series.channels, "horizon": self.horizon, "context": self.context}
         sizes |= {"time_scale": rolling.span, "levels": max(len(quantiles), 1)}
         architecture = {"name": self.model, **sizes, **settings}

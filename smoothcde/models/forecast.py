@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from smoothcde.checks import check_known
 from smoothcde.models.base import Outcome, SeriesModel
 from smoothcde.models.build import MODELS, build_model
+from smoothcde.models.forecast_inputs import carried_on, channel_by_channel, with_phases
 from smoothcde.models.linear_forecaster import LinearForecaster
 from smoothcde.models.revin import InstanceScale, RevIN
 from smoothcde.paths import fill_forward
@@ -37,6 +38,8 @@ class ForecastModel(SeriesModel):
         levels: quantiles, an odd number with the median in the middle; 1 for a plain forecast.
         independent: whether the encoder reads each channel as a series of its own, with the same weights.
         periods: lengths of cycles, such as a day, whose phase the encoder is told at every stamp, by two channels each.
+        carry: the steps at which a channel that fell silent keeps its last value up to the window's end, see
+            `carried_on`; None to leave it to the encoder what silence means.
     """
 
     def __init__(
@@ -48,11 +51,12 @@ class ForecastModel(SeriesModel):
         levels: int = 1,
         independent: bool = False,
         periods: Sequence[float] = (),
+        carry: float | None = None,
     ):
         super().__init__(channels=channels, time_scale=encoder.time_scale, options=encoder.options)
         self.encoder, self.revin = encoder, RevIN(channels)
         self.horizon, self.levels, self.independent = horizon, levels, independent
-        self.periods = tuple(float(p) for p in periods)
+        self.periods, self.carry = tuple(float(p) for p in periods), carry
 
     def solve(self, batch: SeriesBatch, times: Any = None, options: SolverOptions | None = None) -> Outcome:
         """The forecast of each window, and how the encoder came to it (in the window's own scale)."""
@@ -60,14 +64,18 @@ class ForecastModel(SeriesModel):
             raise ValueError("a forecaster has no outputs at requested times; it forecasts its horizon")
         self.check(batch)
         normal, scale = self.revin.normalise(batch)
-        inputs = _channel_by_channel(normal) if self.independent else normal
-        outcome = self.encoder.solve(_with_phases(inputs, self.periods), options=options)
+        known = normal if self.carry is None else carried_on(normal, self.carry)
+        inputs = channel_by_channel(known) if self.independent else known
+        outcome = self.encoder.solve(with_phases(inputs, self.periods), options=options)
         raw = outcome.outputs.to(batch.dtype)
         if self.independent:
             raw = raw.unflatten(0, (len(batch), self.channels)).mT
         forecast = raw.reshape(len(batch), self.levels, self.horizon, self.channels)
-        # Attention of channels read one by one is not that of the batch's series.
-        attention = None if self.independent else outcome.attention
+        attention = outcome.attention
+        if self.independent:
+            attention = None  # channels read one by one are not the batch's series
+        elif attention is not None:
+            attention = attention[:, :, : batch.values.shape[1]] * batch.stamped[:, None]
         return replace(outcome, outputs=self._denormalised(forecast, scale).flatten(1), attention=attention)
 
     def series_of(self, rows: np.ndarray, n: int) -> np.ndarray:
@@ -126,6 +134,7 @@ def build_forecaster(
     levels: int = 1,
     independent: bool = False,
     periods: Sequence[float] = (),
+    carry: float | None = None,
     **settings: Any,
 ) -> ForecastModel:
     """A forecaster by the name of its encoder.
@@ -143,6 +152,7 @@ def build_forecaster(
         levels: see `ForecastModel`.
         independent: likewise; the two baselines treat channels alike anyway.
         periods: likewise; the two baselines know nothing of time.
+        carry: likewise; the two baselines carry last values on by themselves.
         settings: further ones, for `build_model`.
     """
     check_known("forecaster", name, FORECASTERS)
@@ -153,42 +163,15 @@ def build_forecaster(
     if name == "last-value":
         if levels > 1:
             raise ValueError("'last-value' knows no quantiles; leave them out, or choose another model")
-        encoder, independent, periods = LastValue(horizon=horizon, **sizes), False, ()
+        encoder = LastValue(horizon=horizon, **sizes)
     elif name == "linear-forecast":
         trend = min(13, context - 1 + context % 2)
         encoder = LinearForecaster(horizon=levels * horizon, context=context, trend=trend, **sizes)
-        independent, periods = False, ()
     else:
         read = 1 if independent else channels
         sizes["channels"] = read + 2 * len(periods)
         encoder = build_model(name, **sizes, outputs=levels * horizon * read, **settings)
-    kind: dict[str, Any] = {"levels": levels, "independent": independent, "periods": periods}
+    kind: dict[str, Any] = {"levels": levels}
+    if name not in BASELINES:
+        kind |= {"independent": independent, "periods": periods, "carry": carry}
     return ForecastModel(encoder, channels=channels, horizon=horizon, **kind)
-
-
-def _channel_by_channel(batch: SeriesBatch) -> SeriesBatch:
-    """Every channel of every series as a series of one channel, those of the first series first."""
-
-    def repeated(tensor: Tensor) -> Tensor:
-        return tensor.repeat_interleave(batch.channels, dim=0)
-
-    return SeriesBatch(
-        values=batch.values.mT.flatten(0, 1)[:, :, None],
-        times=repeated(batch.times),
-        mask=batch.mask.mT.flatten(0, 1)[:, :, None],
-        lengths=repeated(batch.lengths),
-        start=repeated(batch.start),
-        end=repeated(batch.end),
-        origin=repeated(batch.origin),
-    )
-
-
-def _with_phases(batch: SeriesBatch, periods: Sequence[float]) -> SeriesBatch:
-    """Sine and cosine of each cycle's phase as further channels, known at every stamp."""
-    if not periods:
-        return batch
-    now = (batch.times + batch.origin[:, None])[:, :, None]
-    angle = 2 * torch.pi * (now / now.new_tensor(list(periods)))
-    phases = torch.cat([angle.sin(), angle.cos()], dim=2).to(batch.dtype) * batch.stamped[:, :, None]
-    known = batch.stamped[:, :, None].expand_as(phases)
-    return replace(batch, values=torch.cat([batch.values, phases], 2), mask=torch.cat([batch.mask, known], 2))

@@ -1,12 +1,22 @@
 """Forecasts: what they may know, what they are worth, and how they are kept."""
 
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from sklearn.base import clone
 
-from smoothcde import FORECASTERS, CDEForecaster, ModelFileError, Predictor, Rolling, SeriesError, SeriesSet
+from smoothcde import (
+    FORECASTERS,
+    CDEForecaster,
+    ForecastPredictor,
+    ModelFileError,
+    Predictor,
+    Rolling,
+    SeriesError,
+    SeriesSet,
+)
 from smoothcde.training import ForecastError
 
 QUICK = {"hidden": 6, "epochs": 2, "learning_rate": 0.01, "random_state": 0, "stride": 3}
@@ -184,6 +194,14 @@ def test_saved_and_loaded_is_identical(fitted, tmp_path):
     assert again.get_params()["context"] == 8
     with pytest.raises(ModelFileError, match=r"holds a forecaster; load it with CDEForecaster\.load"):
         Predictor.load(tmp_path / "model")
+
+
+def test_a_forecaster_saved_before_last_values_were_kept_forecasts_as_it_did(fitted, tmp_path):
+    known = {name: value for name, value in fitted.predictor_.architecture.items() if name != "carry"}
+    replace(fitted.predictor_, architecture=known).save(tmp_path / "old")
+    old, silent = ForecastPredictor.load(tmp_path / "old"), waves().with_window(end=162.0)
+    assert (old.model.carry, fitted.predictor_.model.carry) == (None, 1.0)
+    assert not np.allclose(old.forecast(silent).values, fitted.predict(silent).values)
 
 
 def test_scikit_learns_ways(fitted):
