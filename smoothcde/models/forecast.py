@@ -38,8 +38,8 @@ class ForecastModel(SeriesModel):
         levels: quantiles, an odd number with the median in the middle; 1 for a plain forecast.
         independent: whether the encoder reads each channel as a series of its own, with the same weights.
         periods: lengths of cycles, such as a day, whose phase the encoder is told at every stamp, by two channels each.
-        carry: the steps at which a channel that fell silent keeps its last value up to the window's end, see
-            `carried_on`; None to leave it to the encoder what silence means.
+        carry: time between the stamps at which a channel that fell silent keeps its last value up to the window's end,
+            see `carried_on`; None to leave it to the encoder what silence means.
     """
 
     def __init__(
