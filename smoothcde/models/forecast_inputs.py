@@ -22,16 +22,21 @@ def carried_on(batch: SeriesBatch, step: float) -> SeriesBatch:
     added = (silent - 0.5).ceil().clamp(min=0).long()  # none within half a step of the latest stamp
     lengths = batch.lengths + added
     more = max(int(lengths.max()) - batch.times.shape[1], 0) if len(batch) else 0
-    values, mask = pad(batch.values, (0, 0, 0, more)), pad(batch.mask, (0, 0, 0, more))
-    place = torch.arange(values.shape[1], device=batch.device)
+    place = torch.arange(batch.times.shape[1] + more, device=batch.device)
     latest = torch.where(added > 0, batch.end, latest)[:, None]
-    steps_before = (lengths[:, None] - 1 - place).clamp(min=0)
-    times = torch.where(place < batch.lengths[:, None], pad(batch.times, (0, more)), latest - steps_before * step)
-    stamped, place = (place < lengths[:, None])[:, :, None], place[:, None]
-    last = torch.where(mask, place, -1).amax(dim=1, keepdim=True)
-    carried = stamped & (last >= 0) & (place > last)
-    values = torch.where(carried, values.gather(1, last.clamp(min=0)), values)
-    return replace(batch, values=values, times=times, mask=mask | carried, lengths=lengths)
+    before = latest - (lengths[:, None] - 1 - place).clamp(min=0) * step
+    longer = replace(
+        batch,
+        values=pad(batch.values, (0, 0, 0, more)),
+        times=torch.where(pad(batch.stamped, (0, more)), pad(batch.times, (0, more)), before),
+        mask=pad(batch.mask, (0, 0, 0, more)),
+        lengths=lengths,
+    )
+    place = place[:, None]
+    last = torch.where(longer.mask, place, -1).amax(dim=1, keepdim=True)
+    carried = longer.stamped[:, :, None] & (last >= 0) & (place > last)
+    values = torch.where(carried, longer.values.gather(1, last.clamp(min=0)), longer.values)
+    return replace(longer, values=values, mask=longer.mask | carried)
 
 
 def channel_by_channel(batch: SeriesBatch) -> SeriesBatch:
