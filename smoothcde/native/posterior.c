@@ -9,7 +9,14 @@ G_ij = (s_{i+j} + s_{|i-j|}) / 2. */
 #include <stdlib.h>
 #include <string.h>
 
-#define LANES 8 /* numbers of a vector; the compiler makes several of it where the processor has shorter ones */
+/* Vectors as long as the processor's, and no longer: longer ones would be kept in memory, at many times the cost. */
+#if defined(__AVX512F__)
+#define LANES 8
+#elif defined(__AVX__)
+#define LANES 4
+#else
+#define LANES 2
+#endif
 #define PADDED(n) (((n) + 2 * LANES - 1) / (2 * LANES) * (2 * LANES))
 #define TILE 6
 
