@@ -9,7 +9,6 @@ row; their numbers come from there. */
 
 #define RUNNING -1
 enum { FINISHED, STEP_LIMIT, STEP_UNDERFLOW, NON_FINITE };
-#define MOST_STAGES 16
 #define ALIGNED(numbers) (((numbers) + 15) / 16 * 16)
 
 typedef struct {
@@ -136,36 +135,60 @@ static double place_of(const Rows *u, long row, double time) {
     return x > 1 ? 1 : x < -1 ? -1 : x;
 }
 
-/* Slopes of a row's path at places in [-1, 1]. */
-static void slopes_at(const Sizes *s, long stages, long count, const float *coefficients, const double *x, float *dx,
-                      double *sums) {
-    double now[MOST_STAGES], before[MOST_STAGES];
-    memset(sums, 0, sizeof(double) * stages * s->channels);
-    for (long j = 0; j < stages; j++) now[j] = 1, before[j] = x[j];
-    for (long k = 0; k < count; k++) {
-        for (long c = 0; c < s->channels; c++)
-            for (long j = 0; j < stages; j++) sums[c * stages + j] += coefficients[k * s->channels + c] * now[j];
-        for (long j = 0; j < stages; j++) {
-            double after = 2 * x[j] * now[j] - before[j];
-            before[j] = now[j], now[j] = after;
-        }
-    }
-    for (long j = 0; j < stages; j++)
-        for (long c = 0; c < s->channels; c++) dx[j * s->channels + c] = sums[c * stages + j];
+/* Values of the polynomials T_k at the places of a step's stages, one polynomial after the other. A fixed number of
+places at a time, more than most methods have: the compiler makes whole vectors of them. */
+#define AT_ONCE 8
+
+typedef struct {
+    double x[AT_ONCE], now[AT_ONCE], before[AT_ONCE];
+} Places;
+
+static Places first_polynomial(const double *x, long places) {
+    Places p;
+    for (long j = 0; j < AT_ONCE; j++) p.now[j] = 1, p.x[j] = p.before[j] = j < places ? x[j] : 0;
+    return p;
 }
 
-static void slopes_at_back(const Sizes *s, long stages, long count, const float *g, const double *x, float *to) {
-    double now[MOST_STAGES], before[MOST_STAGES];
-    for (long j = 0; j < stages; j++) now[j] = 1, before[j] = x[j];
-    for (long k = 0; k < count; k++) {
-        for (long c = 0; c < s->channels; c++) {
-            double sum = to[k * s->channels + c];
-            for (long j = 0; j < stages; j++) sum += now[j] * g[j * s->channels + c];
-            to[k * s->channels + c] = sum;
+INLINE void next_polynomial(Places *p) {
+    for (long j = 0; j < AT_ONCE; j++) {
+        double after = 2 * p->x[j] * p->now[j] - p->before[j];
+        p->before[j] = p->now[j], p->now[j] = after;
+    }
+}
+
+/* Slopes of a row's path at places in [-1, 1]; `sums` is room for AT_ONCE numbers per channel. */
+static void slopes_at(const Sizes *s, long stages, long count, const float *coefficients, const double *x, float *dx,
+                      double *sums) {
+    long d = s->channels;
+    for (long first = 0; first < stages; first += AT_ONCE) {
+        Places p = first_polynomial(x + first, stages - first);
+        memset(sums, 0, sizeof(double) * AT_ONCE * d);
+        for (long k = 0; k < count; k++) {
+            for (long c = 0; c < d; c++)
+                for (long j = 0; j < AT_ONCE; j++) sums[c * AT_ONCE + j] += coefficients[k * d + c] * p.now[j];
+            next_polynomial(&p);
         }
-        for (long j = 0; j < stages; j++) {
-            double after = 2 * x[j] * now[j] - before[j];
-            before[j] = now[j], now[j] = after;
+        for (long j = 0; j < AT_ONCE && first + j < stages; j++)
+            for (long c = 0; c < d; c++) dx[(first + j) * d + c] = sums[c * AT_ONCE + j];
+    }
+}
+
+/* What gradients of the slopes mean to the polynomials; room as for `slopes_at`. */
+static void slopes_at_back(const Sizes *s, long stages, long count, const float *g, const double *x, float *to,
+                           double *wanted) {
+    long d = s->channels;
+    for (long first = 0; first < stages; first += AT_ONCE) {
+        Places p = first_polynomial(x + first, stages - first);
+        for (long c = 0; c < d; c++)
+            for (long j = 0; j < AT_ONCE; j++) wanted[c * AT_ONCE + j] = first + j < stages ? g[(first + j) * d + c] : 0;
+        for (long k = 0; k < count; k++) {
+            for (long c = 0; c < d; c++) {
+                double sum = 0;
+#pragma omp simd reduction(+ : sum)
+                for (long j = 0; j < AT_ONCE; j++) sum += p.now[j] * wanted[c * AT_ONCE + j];
+                to[k * d + c] += sum;
+            }
+            next_polynomial(&p);
         }
     }
 }
@@ -179,15 +202,15 @@ int march_forward(const Sizes *s, const Weights *w, const int64_t *rows_of_view,
     long hidden = s->hidden, hp = s->padded_hidden, wp = s->padded_width, d = s->channels, cells = extent->cells;
     long stages = method->slopes - 1, apart = MOST_ROWS * hp;
     float rtol = control->rtol, atol = control->atol;
-    int failed = stages > MOST_STAGES;
+    int failed = 0;
 #pragma omp parallel for num_threads(s->threads) schedule(static, 1)
     for (long share = 0; share < extent->shares; share++) {
         float *slopes = room((method->slopes + 2) * apart + MOST_ROWS * (wp + stages * d));
-        double *sums = malloc(sizeof(double) * stages * (d + 2 * MOST_ROWS));
+        double *sums = malloc(sizeof(double) * (AT_ONCE * d + stages * MOST_ROWS));
         if (!slopes || !sums) failed = 1;
         float *begin = slopes + method->slopes * apart, *own_y = begin + apart, *own_a = own_y + apart,
               *own_dx = own_a + MOST_ROWS * wp;
-        double *own_x = sums + stages * d, ends[MOST_ROWS], lengths[MOST_ROWS];
+        double *own_x = sums + AT_ONCE * d, ends[MOST_ROWS], lengths[MOST_ROWS];
         float own_h[MOST_ROWS];
         int64_t row[MOST_ROWS];
         long used = 0, full = 0, first = 0;
@@ -288,7 +311,8 @@ int march_backward(const Sizes *s, const Weights *w, const Method *method, const
 #pragma omp parallel for num_threads(s->threads) schedule(static, 1)
     for (long share = 0; share < extent->shares; share++) {
         float *g = room((method->slopes + 2) * apart + MOST_ROWS * (wp + matrix + stages * d));
-        if (!g) failed = 1;
+        double *wanted = malloc(sizeof(double) * AT_ONCE * d);
+        if (!g || !wanted) failed = 1;
         float *g_z = g + method->slopes * apart, *g_y = g_z + apart, *g_a = g_y + apart,
               *through = g_a + MOST_ROWS * wp, *to_dx = through + MOST_ROWS * matrix;
         for (long at = last[share]; at >= 0 && !failed;) {
@@ -311,11 +335,12 @@ int march_backward(const Sizes *s, const Weights *w, const Method *method, const
                 unpadded(1, hidden, hp, g + i * hp, g_slope + k.row[i] * hidden);
                 if (to_coefficients)
                     slopes_at_back(s, stages, extent->count, to_dx + i * stages * d, k.x + i * stages,
-                                   to_coefficients + k.row[i] * extent->count * d);
+                                   to_coefficients + k.row[i] * extent->count * d, wanted);
             }
             at = round.before;
         }
         free(g);
+        free(wanted);
     }
     return failed;
 }

@@ -119,8 +119,8 @@ static void solve(long n, long w, const double *restrict lu, const int64_t *pivo
     for (long k = n - 1; k >= 0; k--) swap(b, k, pivots[k]);
 }
 
-/* T_0 ... T_{2 count - 2} at every place. */
-static void polynomials_at(const Sizes *z, const double *x, double *restrict basis) {
+/* T_0 ... T_{2 count - 2} at every place: [places, polynomials filled up]. */
+static void by_place(const Sizes *z, const double *x, double *restrict basis) {
     long most = 2 * z->count - 1, wide = PADDED(most);
     for (long k = 0; k < z->places; k++) {
         double *restrict own = basis + k * wide, at = x[k] > 1 ? 1 : x[k] < -1 ? -1 : x[k];
@@ -131,30 +131,48 @@ static void polynomials_at(const Sizes *z, const double *x, double *restrict bas
     }
 }
 
+/* The same the other way round: [polynomials, places filled up]. */
+static void by_polynomial(const Sizes *z, const double *x, double *restrict basis) {
+    long most = 2 * z->count - 1, wide = PADDED(z->places);
+    for (long k = 0; k < wide; k++) {
+        double at = k < z->places ? x[k] : 0;
+        basis[k] = 1;
+        if (most > 1) basis[wide + k] = at > 1 ? 1 : at < -1 ? -1 : at;
+    }
+    for (long m = 2; m < most; m++) {
+        const double *restrict at = basis + wide, *restrict before = basis + (m - 1) * wide;
+        const double *restrict first = basis + (m - 2) * wide;
+        double *restrict own = basis + m * wide;
+        for (long k = 0; k < wide; k++) own[k] = 2 * at[k] * before[k] - first[k];
+    }
+}
+
 /* What a thread works in. `kernel` and `basis` are those of the last row. */
 typedef struct {
     double *basis, *weights, *s, *sums, *gram, *kernel;
     const double *kernel_from;
+    void (*polynomials_at)(const Sizes *, const double *, double *);
 } Room;
 
-static Room room_of(const Sizes *z, const double *x) {
-    long n = z->count, wide = PADDED(2 * n - 1), w = PADDED(n), columns = z->columns;
+static Room room_of(const Sizes *z, const double *x, void (*polynomials_at)(const Sizes *, const double *, double *)) {
+    long n = z->count, wide = PADDED(2 * n - 1), w = PADDED(n), columns = z->columns, places = PADDED(z->places);
     Room r = {0};
-    r.basis = aligned_alloc(64, sizeof(double) * (z->places * (wide + PADDED(1 + columns)) + wide +
+    r.basis = aligned_alloc(64, sizeof(double) * (places * (wide + PADDED(1 + columns)) + (1 + columns) * wide +
                                                   2 * PADDED(1 + columns) * w + PADDED(n * n) + n * w));
     if (!r.basis) return r;
-    r.weights = r.basis + z->places * wide;
-    r.s = r.weights + z->places * PADDED(1 + columns);
-    r.sums = r.s + wide;
+    r.weights = r.basis + places * wide;
+    r.s = r.weights + places * PADDED(1 + columns);
+    r.sums = r.s + (1 + columns) * wide;
     r.gram = r.sums + 2 * PADDED(1 + columns) * w;
     r.kernel = r.gram + PADDED(n * n);
+    r.polynomials_at = polynomials_at;
     if (z->windows == 1) polynomials_at(z, x, r.basis);
     return r;
 }
 
 static void begin_row(const Sizes *z, Room *r, const double *x, const double *kernels, long row) {
     long n = z->count, w = PADDED(n), which = z->kernels == 1 ? row / z->rows : row;
-    if (z->windows != 1) polynomials_at(z, x + row % z->rows * z->places, r->basis);
+    if (z->windows != 1) r->polynomials_at(z, x + row % z->rows * z->places, r->basis);
     const double *kernel = kernels + which * n * n;
     if (kernel == r->kernel_from) return;
     r->kernel_from = kernel;
@@ -173,7 +191,7 @@ int posterior_means(const Sizes *z, const double *x, const double *precision, co
     int failed = 0;
 #pragma omp parallel num_threads(z->threads)
     {
-        Room r = room_of(z, x);
+        Room r = room_of(z, x, by_place);
         if (!r.basis) failed = 1;
 #pragma omp for schedule(static)
         for (long row = 0; row < z->views * z->rows; row++) {
@@ -204,21 +222,23 @@ int posterior_means(const Sizes *z, const double *x, const double *precision, co
 int posterior_means_back(const Sizes *z, const double *g, const double *x, const double *targets, const double *means,
                          const double *kernels, const double *factors, const int64_t *pivots, double *to_precision) {
     long n = z->count, w = PADDED(n), most = 2 * n - 1, wide = PADDED(most), columns = z->columns;
+    long places = PADDED(z->places);
     int failed = 0;
 #pragma omp parallel num_threads(z->threads)
     {
-        Room r = room_of(z, x);
+        Room r = room_of(z, x, by_polynomial);
         if (!r.basis) failed = 1;
 #pragma omp for schedule(static)
         for (long row = 0; row < z->views * z->rows; row++) {
             if (failed) continue;
             begin_row(z, &r, x, kernels, row);
             const double *to = targets + row % z->rows * z->places * columns, *mean = means + row * n * columns;
-            double *to_pull = r.sums, *restrict s = r.s;
+            double *to_pull = r.sums, *restrict s = r.s, *along = r.weights;
             product(columns, n, w, g + row * n * columns, 1, columns, r.kernel, w, to_pull, w);
-            memset(s, 0, sizeof(double) * most);
+            memset(s, 0, sizeof(double) * (1 + columns) * wide);
             for (long c = 0; c < columns; c++) {
                 solve(n, w, factors + row * n * w, pivots + row * n, 1, to_pull + c * w);
+                memcpy(s + (1 + c) * wide, to_pull + c * w, sizeof(double) * n);
                 for (long j = 0; j < n; j++) r.gram[j] = mean[j * columns + c];
                 /* The gradient of G_ij is minus that of b_i times mean_j. */
                 for (long i = 0; i < n; i++) {
@@ -228,10 +248,11 @@ int posterior_means_back(const Sizes *z, const double *g, const double *x, const
                     for (long j = i; j < n; j++) s[j - i] += half * r.gram[j];
                 }
             }
+            /* Gradients of the sums s and of those of each column, at all places. */
+            product(1 + columns, most, places, s, wide, 1, r.basis, places, along, places);
             for (long k = 0; k < z->places; k++) {
-                const double *own = r.basis + k * wide;
-                double sum = dot(most, s, own);
-                for (long c = 0; c < columns; c++) sum += to[k * columns + c] * dot(n, to_pull + c * w, own);
+                double sum = along[k];
+                for (long c = 0; c < columns; c++) sum += to[k * columns + c] * along[(1 + c) * places + k];
                 to_precision[row * z->places + k] = sum;
             }
         }
