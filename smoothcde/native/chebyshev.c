@@ -119,5 +119,3 @@ int chebyshev_squared_sums(const Sizes *z, const float *coefficients, const floa
     }
     return failed;
 }
-
-int64_t panel_columns(void) { return PANEL; }

@@ -292,5 +292,3 @@ int conv_scores_taps(const Sizes *s, const float *taps, int64_t back, float *to)
         }
     return 0;
 }
-
-int64_t panel_columns(void) { return PANEL; }

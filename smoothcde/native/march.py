@@ -13,7 +13,7 @@ from torch import Tensor
 
 from smoothcde.native.library import call, counts, structure
 from smoothcde.native.memory import room_to_keep
-from smoothcde.native.panels import differentiable
+from smoothcde.native.panels import differentiable, panel_columns
 from smoothcde.native.tanh_field import Method, PackedField, threads_for
 
 SOURCE = "march.c"
@@ -126,6 +126,13 @@ class _Leg(NamedTuple):
 
     last: Any
     capacity: int
+
+
+def reads(packed: PackedField) -> bool:
+    """Whether it finds the weights in panels of its own size: a compiler that does not know a processor's longest
+    vectors is asked again without them, file by file.
+    """
+    return panel_columns(SOURCE) == packed.panel
 
 
 def march(

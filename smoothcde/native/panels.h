@@ -151,3 +151,6 @@ HELPER long thread_number(void) {
 }
 
 HELPER float *room(long numbers) { return aligned_alloc(64, (numbers * sizeof(float) + 63) / 64 * 64); }
+
+/* For the Python side, which packs matrices. */
+int64_t panel_columns(void) { return PANEL; }

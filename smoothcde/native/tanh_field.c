@@ -175,5 +175,3 @@ int field_backward(const Sizes *s, const Weights *w, const int64_t *rows_of_view
     free(blocks);
     return failed;
 }
-
-int64_t panel_columns(void) { return PANEL; }

@@ -99,11 +99,11 @@ class PackedField:
         activation: str,
         plain: Callable[[Sequence[Tensor], Sequence[int]], Tensor],
     ):
-        self._panel = panel_columns(SOURCE)
+        self.panel = panel_columns(SOURCE)
         self.parameters, self.plain = (*inner, *outer), plain
         views, hidden, width = inner[0].shape
         self.hidden, self.width, self.channels = hidden, width, outer[0].shape[2] // hidden
-        self.padded_hidden, self.padded_width = (-(-size // self._panel) * self._panel for size in (hidden, width))
+        self.padded_hidden, self.padded_width = (-(-size // self.panel) * self.panel for size in (hidden, width))
         relu = int(activation == "relu")
         self._sizes = _Sizes(views, hidden, width, self.channels, self.padded_hidden, self.padded_width, relu, 0)
         with torch.no_grad():
@@ -117,7 +117,7 @@ class PackedField:
             )
 
     def _panels(self, tensor: Tensor) -> Tensor:
-        return in_panels(tensor, self._panel)
+        return in_panels(tensor, self.panel)
 
     @cached_property
     def _backwards(self) -> tuple[Tensor, Tensor]:
@@ -241,7 +241,7 @@ class PackedField:
         if not shares:
             return (None,) * 4
         inner, inner_bias, outer, outer_bias = (share.sum(dim=0) if len(share) > 1 else share[0] for share in shares)
-        panels = (-1, self.channels, self._panel)
+        panels = (-1, self.channels, self.panel)
         outer = outer.unflatten(2, panels).permute(0, 1, 3, 2, 4).flatten(3)[..., : self.hidden].flatten(2)
         outer_bias = outer_bias.unflatten(1, panels).permute(0, 2, 1, 3).flatten(2)[..., : self.hidden].flatten(1)
         return inner[..., : self.width], inner_bias[..., : self.width], outer, outer_bias

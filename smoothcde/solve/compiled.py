@@ -28,7 +28,9 @@ def compiled_march(problem: Problem) -> Solution | None:
     if (polynomials := problem.term.path.polynomials()) is None or problem.term.knots is not None:
         return None
     term = problem.term.prepared()
-    if not isinstance(term.field, native.PackedField) or not native.serves(native.march.SOURCE, polynomials.slopes):
+    if not isinstance(term.field, native.PackedField) or not native.march.reads(term.field):
+        return None
+    if not native.serves(native.march.SOURCE, polynomials.slopes):
         return None
     pace = problem.unit_pace(problem.unit_of_row, problem.start, problem.end)
     if not isinstance(pace, Turning):

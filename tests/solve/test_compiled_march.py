@@ -79,6 +79,16 @@ def assert_same(found, expected):
         np.testing.assert_allclose(one, other, rtol=1e-9)
 
 
+def test_weights_in_panels_of_another_size_are_left_to_the_loop(monkeypatch):
+    case = Case()
+    expected = case.solve()
+    assert in_one_call(expected)
+    monkeypatch.setattr(native.march, "panel_columns", lambda source: 0)
+    found = case.solve()
+    assert not in_one_call(found)
+    assert_same(found, expected)
+
+
 @pytest.mark.parametrize("solver", TABLEAUS)
 @pytest.mark.parametrize("n", SHAPES.values(), ids=SHAPES)
 def test_steps_states_and_gradients_are_those_of_the_loop(monkeypatch, n, solver):
