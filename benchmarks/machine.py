@@ -13,13 +13,15 @@ from benchmarks.timing import median
 
 PACKAGES = ("torch", "torchdiffeq", "torchode", "jax", "jaxlib", "diffrax", "optax", "onnxruntime", "numpy")
 SIDE = 2048
+VECTORS = {"AVX-512": "avx512f", "AVX2": "avx2", "AVX": "avx"}
 
 
 def described() -> dict[str, Any]:
     """For the head of every result."""
     return {
         "machine": platform.machine(),
-        "processor": _processor(),
+        "processor": _about("model name") or "unknown",
+        "vectors": _vectors(),
         "cores": len(os.sched_getaffinity(0)),
         "torch threads": torch.get_num_threads(),
         "python": platform.python_version(),
@@ -46,7 +48,14 @@ def _version(name: str) -> str | None:
         return None
 
 
-def _processor() -> str:
+def _vectors() -> str:
+    """The longest vectors of the processor, if it tells: machines of one name differ in them."""
+    flags = _about("flags").split()
+    return next((name for name, flag in VECTORS.items() if flag in flags), "")
+
+
+def _about(what: str) -> str:
+    """What the system says of the first processor, on Linux."""
     about = Path("/proc/cpuinfo")
     lines = about.read_text().splitlines() if about.exists() else []
-    return next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), "unknown")
+    return next((line.split(":", 1)[1].strip() for line in lines if line.startswith(what)), "")

@@ -16,6 +16,13 @@ from benchmarks.record import read
 from benchmarks.settings import SETTINGS
 
 PAGE = Path(__file__).parent.parent / "docs" / "benchmarks.md"
+_FILES = (
+    *(f"peers_{data}" for data in SETTINGS),
+    "latency",
+    *(f"precision_{data}" for data in SETTINGS),
+    *("smoothing", "many_channels", "frozen_plans", "steps", "amplification"),
+)
+"""Results that the page shows."""
 _BLOCK = re.compile(r"(<!-- table: (?P<name>[\w ]+) -->\n).*?(<!-- end of table -->)", re.DOTALL)
 
 
@@ -40,13 +47,14 @@ def _table(name: str) -> str:
         "frozen_plans": frozen_plans,
         "steps": steps,
         "amplification": amplification,
-        "machine": machine,
     }
-    if kind not in (*makers, "picture") or (data and data not in SETTINGS):
+    if kind not in (*makers, "picture", "machine") or (data and data not in SETTINGS):
         raise ValueError(f"the page asks for a table {name!r}; use any of: {', '.join(makers)}, with a setting")
-    file = f"{kind}_{data}" if data else ("peers_UWaveGestureLibrary" if kind == "machine" else kind)
     if kind == "picture":
         return "![Error against time](images/precision.png)" if IMAGE.exists() else "*Not drawn yet.*"
+    if kind == "machine":
+        return machines({name: report for name in _FILES if (report := read(name)) is not None})
+    file = f"{kind}_{data}" if data else kind
     report = read(file)
     if report is None:
         return f"*Not measured yet: `make bench` writes `benchmarks/results/{file}.json`.*"
@@ -240,12 +248,22 @@ def smoothing(report: dict[str, Any]) -> str:
     return head + "\n\n" + table_of(headings, rows)
 
 
-def machine(report: dict[str, Any]) -> str:
-    """Where the numbers are from."""
+def machines(reports: dict[str, dict[str, Any]]) -> str:
+    """Where the numbers are from: a line per machine, with what was measured on it if there are several."""
+    parts: dict[str, list[str]] = {}
+    for name, report in reports.items():
+        parts.setdefault(_machine(report), []).append(name.replace("_", " "))
+    if len(parts) < 2:
+        return "".join(f"{name}." for name in parts)
+    return "\n\n".join(f"{', '.join(measured)}: {name}." for name, measured in parts.items())
+
+
+def _machine(report: dict[str, Any]) -> str:
     versions = ", ".join(f"{name} {number}" for name, number in report["versions"].items())
+    vectors = f" with {report['vectors']}" if report.get("vectors") else ""
     return (
-        f"{report['processor']} ({report['machine']}), {report['cores']} cores, "
-        f"{report['torch threads']} threads in torch; Python {report['python']}, {versions}; {report['date']}."
+        f"{report['processor']}{vectors} ({report['machine']}), {report['cores']} cores, "
+        f"{report['torch threads']} threads in torch; Python {report['python']}, {versions}; {report['date']}"
     )
 
 
