@@ -13,7 +13,7 @@ from torch import Tensor
 
 from smoothcde.native.library import call, counts, structure
 from smoothcde.native.memory import room_to_keep
-from smoothcde.native.panels import differentiable, panel_columns
+from smoothcde.native.panels import differentiable, panel_columns, zeros
 from smoothcde.native.tanh_field import Method, PackedField, threads_for
 
 SOURCE = "march.c"
@@ -243,8 +243,8 @@ class _March(torch.autograd.Function):
             return None, None, *differentiable(plain, (z, slope, coefficients, *parameters), needs[2:], g)
         shares = ctx.extent.shares
         sums, of_shares = packed.sums(any(needs[5:]), shares)
-        g_state, g_slope = g.clone(memory_format=torch.contiguous_format), torch.zeros_like(g)
-        to_coefficients = torch.zeros_like(coefficients) if needs[4] else None
+        g_state, g_slope = g.clone(memory_format=torch.contiguous_format), zeros(*g.shape)
+        to_coefficients = zeros(*coefficients.shape) if needs[4] else None
         for leg, room in zip(reversed(ctx.legs), reversed(kept), strict=True):
             call(
                 SOURCE,

@@ -89,6 +89,23 @@ def test_weights_in_panels_of_another_size_are_left_to_the_loop(monkeypatch):
     assert_same(found, expected)
 
 
+def test_it_does_not_matter_how_numbers_lie_in_memory():
+    case, path = Case(), Case().path()
+    along = torch.randn(len(case.z0), HIDDEN)
+    found = []
+    for turned in (False, True):
+        slopes = path.slopes.detach().clone()
+        slopes = (slopes.mT.contiguous().mT if turned else slopes).requires_grad_()
+        term = ControlTerm(case.field, replace(path, slopes=slopes))
+        solution = integrate(term, case.z0, path.start, path.end, rtol=1e-4, atol=1e-4, views=VIEWS)
+        assert in_one_call(solution)
+        found.append(
+            torch.autograd.grad(solution.state, (slopes, case.z0), along.mT.contiguous().mT if turned else along)
+        )
+    for one, other in zip(*found, strict=True):
+        torch.testing.assert_close(one, other)
+
+
 @pytest.mark.parametrize("solver", TABLEAUS)
 @pytest.mark.parametrize("n", SHAPES.values(), ids=SHAPES)
 def test_steps_states_and_gradients_are_those_of_the_loop(monkeypatch, n, solver):
