@@ -39,6 +39,9 @@ typedef struct {
     float *windows, *inner, *transformed, *products, *outer;
 } Room;
 
+/* From tile to tile of what is transformed: rows that are a power of two apart would all go to the same few places of
+the first cache. */
+#define TILE_ROW(padded_width) ((padded_width) + PANEL)
 #define INNER_ROWS(tiles, pieces) (OUTPUTS * (tiles) + 2 * (pieces))
 
 static long cut(const Sizes *s, const int64_t *lengths, Piece **pieces, Block **blocks) {
@@ -62,7 +65,7 @@ static long cut(const Sizes *s, const int64_t *lengths, Piece **pieces, Block **
 
 static Room room_of(const Sizes *s) {
     long wp = s->padded_width, rows = INNER_ROWS(MOST_TILES, MOST_TILES);
-    long windows = rows * 3 * s->features, inner = rows * wp, spread = INPUTS * MOST_TILES * wp;
+    long windows = rows * 3 * s->features, inner = rows * wp, spread = INPUTS * MOST_TILES * TILE_ROW(wp);
     windows = (windows + LANES - 1) / LANES * LANES;
     Room r;
     r.windows = room(windows + inner + 2 * spread + OUTPUTS * MOST_TILES * wp);
@@ -95,7 +98,7 @@ static void begin_block(const Sizes *s, const Weights *w, const int64_t *lengths
         vec u = LOAD(r.inner + j);
         STORE(r.inner + j, choose(u < spread(0), spread(0), u));
     }
-    long apart = block->tiles * wp;
+    long tile_row = TILE_ROW(wp), apart = block->tiles * tile_row;
     for (long q = 0, at = 0; q < block->pieces; q++) {
         Piece p = pieces[block->first + q];
         for (long tile = 0; tile < p.tiles; tile++)
@@ -103,7 +106,7 @@ static void begin_block(const Sizes *s, const Weights *w, const int64_t *lengths
                 const float *d = r.inner + (at + OUTPUTS * tile) * wp + n;
                 vec d0 = LOAD(d), d1 = LOAD(d + wp), d2 = LOAD(d + 2 * wp), d3 = LOAD(d + 3 * wp),
                     d4 = LOAD(d + 4 * wp), d5 = LOAD(d + 5 * wp);
-                float *to = r.transformed + (p.tile + tile) * wp + n;
+                float *to = r.transformed + (p.tile + tile) * tile_row + n;
                 vec even = d4 - 4 * d2, odd = d3 - 4 * d1, near = d4 - d2, twice = 2 * (d3 - d1);
                 STORE(to, 4 * d0 - 5 * d2 + d4);
                 STORE(to + apart, even + odd);
@@ -133,11 +136,11 @@ int conv_scores_forward(const Sizes *s, const Weights *w, const int64_t *lengths
         for (long b = 0; b < count; b++) {
             if (failed) continue;
             const Block *block = blocks + b;
-            long apart = block->tiles * wp, beside = block->tiles * PANEL;
+            long tile_row = TILE_ROW(wp), apart = block->tiles * tile_row, beside = block->tiles * PANEL;
             begin_block(s, w, lengths, block, pieces, features, r);
             for (long n = 0; n < wp; n += PANEL) {
                 for (long i = 0; i < INPUTS; i++)
-                    product(block->tiles, wp, r.transformed + i * apart, wp, w->second + (i * wp + n) * wp, NULL,
+                    product(block->tiles, wp, r.transformed + i * apart, tile_row, w->second + (i * wp + n) * wp, NULL,
                             r.products + i * beside, PANEL);
                 for (long tile = 0; tile < block->tiles; tile++)
                     for (long j = 0; j < PANEL; j += LANES) {
@@ -194,7 +197,7 @@ int conv_scores_backward(const Sizes *s, const Weights *w, const int64_t *length
         for (long b = 0; b < count; b++) {
             if (failed) continue;
             const Block *block = blocks + b;
-            long apart = block->tiles * wp, rows = INNER_ROWS(block->tiles, block->pieces);
+            long tile_row = TILE_ROW(wp), apart = block->tiles * tile_row, rows = INNER_ROWS(block->tiles, block->pieces);
             begin_block(s, w, lengths, block, pieces, features, r);
             for (long q = 0; q < block->pieces; q++) {
                 Piece p = pieces[block->first + q];
@@ -219,7 +222,7 @@ int conv_scores_backward(const Sizes *s, const Weights *w, const int64_t *length
                 for (long n = 0; n < wp; n += LANES) {
                     const float *y = r.outer + OUTPUTS * tile * wp + n;
                     vec y0 = LOAD(y), y1 = LOAD(y + wp), y2 = LOAD(y + 2 * wp), y3 = LOAD(y + 3 * wp);
-                    float *to = r.products + tile * wp + n;
+                    float *to = r.products + tile * tile_row + n;
                     vec even = y0 + y2, odd = y1 + y3, even2 = y0 + 4 * y2, odd2 = 2 * y1 + 8 * y3;
                     STORE(to, y0);
                     STORE(to + apart, even + odd);
@@ -230,19 +233,19 @@ int conv_scores_backward(const Sizes *s, const Weights *w, const int64_t *length
                 }
             for (long i = 0; i < INPUTS; i++)
                 for (long n = 0; n < wp; n += PANEL)
-                    outer(wp, block->tiles, r.transformed + i * apart, wp, r.products + i * apart + n, wp,
+                    outer(wp, block->tiles, r.transformed + i * apart, tile_row, r.products + i * apart + n, tile_row,
                           own.second + i * wp * wp + n, wp);
             /* The transform of the first layer is not needed any more: its place takes its gradient. */
             for (long i = 0; i < INPUTS; i++)
                 for (long n = 0; n < wp; n += PANEL)
-                    product(block->tiles, wp, r.products + i * apart, wp, w->second_back + (i * wp + n) * wp, NULL,
-                            r.transformed + i * apart + n, wp);
+                    product(block->tiles, wp, r.products + i * apart, tile_row, w->second_back + (i * wp + n) * wp, NULL,
+                            r.transformed + i * apart + n, tile_row);
             memset(to_inner, 0, sizeof(float) * rows * wp);
             for (long q = 0, at = 0; q < block->pieces; q++) {
                 Piece p = pieces[block->first + q];
                 for (long tile = 0; tile < p.tiles; tile++)
                     for (long n = 0; n < wp; n += LANES) {
-                        const float *v = r.transformed + (p.tile + tile) * wp + n;
+                        const float *v = r.transformed + (p.tile + tile) * tile_row + n;
                         vec v0 = LOAD(v), v1 = LOAD(v + apart), v2 = LOAD(v + 2 * apart), v3 = LOAD(v + 3 * apart),
                             v4 = LOAD(v + 4 * apart), v5 = LOAD(v + 5 * apart);
                         vec sum = v1 + v2, less = v1 - v2, sum2 = v3 + v4, less2 = v3 - v4;

@@ -147,32 +147,35 @@ static void by_polynomial(const Sizes *z, const double *x, double *restrict basi
     }
 }
 
-/* What a thread works in. `kernel` and `basis` are those of the last row. */
+typedef void Order(const Sizes *z, const double *x, double *basis);
+
+/* What a thread works in. `kernel` and `basis` are those of the last row; `order` makes the latter. */
 typedef struct {
     double *basis, *weights, *s, *sums, *gram, *kernel;
     const double *kernel_from;
-    void (*polynomials_at)(const Sizes *, const double *, double *);
+    Order *order;
 } Room;
 
-static Room room_of(const Sizes *z, const double *x, void (*polynomials_at)(const Sizes *, const double *, double *)) {
+static Room room_of(const Sizes *z, const double *x, Order *order) {
     long n = z->count, wide = PADDED(2 * n - 1), w = PADDED(n), columns = z->columns, places = PADDED(z->places);
     Room r = {0};
-    r.basis = aligned_alloc(64, sizeof(double) * (places * (wide + PADDED(1 + columns)) + (1 + columns) * wide +
-                                                  2 * PADDED(1 + columns) * w + PADDED(n * n) + n * w));
+    long numbers = places * (wide + PADDED(1 + columns)) + (1 + columns) * wide + 2 * PADDED(1 + columns) * w +
+                   PADDED(n * n) + n * w;
+    r.basis = aligned_alloc(64, (numbers * sizeof(double) + 63) / 64 * 64);
     if (!r.basis) return r;
     r.weights = r.basis + places * wide;
     r.s = r.weights + places * PADDED(1 + columns);
     r.sums = r.s + (1 + columns) * wide;
     r.gram = r.sums + 2 * PADDED(1 + columns) * w;
     r.kernel = r.gram + PADDED(n * n);
-    r.polynomials_at = polynomials_at;
-    if (z->windows == 1) polynomials_at(z, x, r.basis);
+    r.order = order;
+    if (z->windows == 1) order(z, x, r.basis);
     return r;
 }
 
 static void begin_row(const Sizes *z, Room *r, const double *x, const double *kernels, long row) {
     long n = z->count, w = PADDED(n), which = z->kernels == 1 ? row / z->rows : row;
-    if (z->windows != 1) r->polynomials_at(z, x + row % z->rows * z->places, r->basis);
+    if (z->windows != 1) r->order(z, x + row % z->rows * z->places, r->basis);
     const double *kernel = kernels + which * n * n;
     if (kernel == r->kernel_from) return;
     r->kernel_from = kernel;

@@ -209,8 +209,9 @@ class GPPath(Path):
         if panel is None:
             panel = repeat_views(torch.where(window > 0, window, 1.0), views)
             coefficients = coefficients[:, None]
-        slopes = chebyshev.differentiation(coefficients.shape[2]).to(start.device) @ coefficients
-        slopes = slopes * (2 / panel)[:, None, None, None]
+        # The one matrix on the right: one product for all rows, not one for each.
+        derived = coefficients.mT @ chebyshev.differentiation(coefficients.shape[2]).to(start.device).mT
+        slopes = derived.mT * (2 / panel)[:, None, None, None]
         coefficients = torch.cat([coefficients[:, :, :1] + mean, coefficients[:, :, 1:]], dim=2)
         spreads = [_padded(_padded(spread, most, -1), most, -2) for _, spread in fitted if spread is not None]
         return cls(
