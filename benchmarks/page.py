@@ -261,10 +261,15 @@ def machines(reports: dict[str, dict[str, Any]]) -> str:
 def _machine(report: dict[str, Any]) -> str:
     versions = ", ".join(f"{name} {number}" for name, number in report["versions"].items())
     vectors = f" with {report['vectors']}" if report.get("vectors") else ""
+    cores, threads = _several(report["cores"], "core"), _several(report["torch threads"], "thread")
     return (
-        f"{report['processor']}{vectors} ({report['machine']}), {report['cores']} cores, "
-        f"{report['torch threads']} threads in torch; Python {report['python']}, {versions}; {report['date']}"
+        f"{report['processor']}{vectors} ({report['machine']}), {cores}, {threads} in torch; "
+        f"Python {report['python']}, {versions}; {report['date']}"
     )
+
+
+def _several(count: int, what: str) -> str:
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"
 
 
 def _seconds(seconds: float) -> str:

@@ -48,6 +48,18 @@ def test_what_a_tolerance_buys_is_told_line_by_line():
     assert made.splitlines()[-1] == "| D, 0.01, SciPy | 26 | 0.1 | 75.0 | 90% |"
 
 
+def test_machines_of_one_name_are_told_apart():
+    here = {"processor": "P", "machine": "m", "cores": 1, "torch threads": 2, "python": "3", "versions": {"v": "1"}}
+    here["date"] = "d"
+    alone = page.machines({"latency": here})
+    assert alone == "P (m), 1 core, 2 threads in torch; Python 3, v 1; d."
+    both = page.machines({"latency": here, "peers_D": here | {"vectors": "AVX2"}, "steps": here})
+    assert both.splitlines()[::2] == [
+        "latency, steps: P (m), 1 core, 2 threads in torch; Python 3, v 1; d.",
+        "peers D: P with AVX2 (m), 1 core, 2 threads in torch; Python 3, v 1; d.",
+    ]
+
+
 def test_a_new_result_changes_the_page(tmp_path, monkeypatch):
     monkeypatch.setattr(record, "FOLDER", tmp_path)
     (tmp_path / "peers_UWaveGestureLibrary.json").write_text(json.dumps(PEERS))
