@@ -1,15 +1,15 @@
 /* Scores of stamps by queries: two convolutions of width 3 over a series, ReLU after each, then a product with every
-query. The second convolution is most of the work; it is done by Winograd's minimal filtering F(4, 3), four outputs
-from six products instead of twelve (Lavin and Gray, "Fast algorithms for convolutional neural networks", 2016).
+query. The second convolution is most of the work; it is done by Winograd's minimal filtering F(6, 3), six outputs
+from eight products instead of eighteen (Lavin and Gray, "Fast algorithms for convolutional neural networks", 2016).
 
 Series are cut into pieces of so many stamps that all of a block of pieces stays in the cache; a piece computes the
 first layer at one stamp more on either side for itself. */
 
 #include "panels.h"
 
-#define OUTPUTS 4 /* of a tile, from INPUTS */
-#define INPUTS 6
-#define MOST_TILES 80 /* of a block, and so of a piece */
+#define OUTPUTS 6 /* of a tile, from INPUTS */
+#define INPUTS 8
+#define MOST_TILES 54 /* of a block, and so of a piece */
 
 typedef struct {
     int64_t series, length, features, views, width, padded_width, threads;
@@ -43,6 +43,70 @@ typedef struct {
 the first cache. */
 #define TILE_ROW(padded_width) ((padded_width) + PANEL)
 #define INNER_ROWS(tiles, pieces) (OUTPUTS * (tiles) + 2 * (pieces))
+
+/* F(6, 3) by polynomials at 0, 1, -1, 2, -2, 1/2, -1/2 and infinity: a tile's outputs are A^T ((G g) (B^T d)), of inputs
+d and taps g. Even and odd powers of two opposite points differ by a sign, so they are summed once for both. */
+
+/* B^T d. */
+INLINE void of_inputs(const vec *d, vec *to) {
+    vec even = d[2] - 4.25f * d[4] + d[6], odd = d[1] - 4.25f * d[3] + d[5];
+    to[0] = d[0] - d[6] + 5.25f * (d[4] - d[2]);
+    to[1] = even + odd, to[2] = even - odd;
+    even = 0.25f * d[2] - 1.25f * d[4] + d[6], odd = 0.5f * d[1] - 2.5f * d[3] + 2 * d[5];
+    to[3] = even + odd, to[4] = even - odd;
+    even = 4 * d[2] - 5 * d[4] + d[6], odd = 2 * d[1] - 2.5f * d[3] + 0.5f * d[5];
+    to[5] = even + odd, to[6] = even - odd;
+    to[7] = d[7] - d[1] + 5.25f * (d[3] - d[5]);
+}
+
+/* B v, the way back of `of_inputs`. */
+INLINE void of_inputs_back(const vec *v, vec *to) {
+    vec even1 = v[1] + v[2], odd1 = v[1] - v[2], even2 = v[3] + v[4], odd2 = v[3] - v[4], even3 = v[5] + v[6],
+        odd3 = v[5] - v[6];
+    to[0] = v[0];
+    to[1] = odd1 + 0.5f * odd2 + 2 * odd3 - v[7];
+    to[2] = even1 + 0.25f * even2 + 4 * even3 - 5.25f * v[0];
+    to[3] = 5.25f * v[7] - 4.25f * odd1 - 2.5f * (odd2 + odd3);
+    to[4] = 5.25f * v[0] - 4.25f * even1 - 1.25f * even2 - 5 * even3;
+    to[5] = odd1 + 2 * odd2 + 0.5f * odd3 - 5.25f * v[7];
+    to[6] = even1 + even2 + even3 - v[0];
+    to[7] = v[7];
+}
+
+/* A^T m. */
+INLINE void to_outputs(const vec *m, vec *y) {
+    vec even1 = m[1] + m[2], odd1 = m[1] - m[2], even2 = m[3] + m[4], odd2 = m[3] - m[4], even3 = m[5] + m[6],
+        odd3 = m[5] - m[6];
+    y[0] = m[0] + even1 + even2 + even3;
+    y[1] = odd1 + 2 * odd2 + 0.5f * odd3;
+    y[2] = even1 + 4 * even2 + 0.25f * even3;
+    y[3] = odd1 + 8 * odd2 + 0.125f * odd3;
+    y[4] = even1 + 16 * even2 + 0.0625f * even3;
+    y[5] = odd1 + 32 * odd2 + 0.03125f * odd3 + m[7];
+}
+
+/* A g, the way back of `to_outputs`. */
+INLINE void to_outputs_back(const vec *g, vec *to) {
+    vec even = g[0] + g[2] + g[4], odd = g[1] + g[3] + g[5];
+    to[0] = g[0];
+    to[1] = even + odd, to[2] = even - odd;
+    even = g[0] + 4 * g[2] + 16 * g[4], odd = 2 * g[1] + 8 * g[3] + 32 * g[5];
+    to[3] = even + odd, to[4] = even - odd;
+    even = g[0] + 0.25f * g[2] + 0.0625f * g[4], odd = 0.5f * g[1] + 0.125f * g[3] + 0.03125f * g[5];
+    to[5] = even + odd, to[6] = even - odd;
+    to[7] = g[5];
+}
+
+/* Vectors that are `apart` numbers from each other. */
+INLINE void load_all(const int count, const float *from, long apart, vec *to) {
+    UNROLL
+    for (int i = 0; i < count; i++) to[i] = LOAD(from + i * apart);
+}
+
+INLINE void store_all(const int count, const vec *from, float *to, long apart) {
+    UNROLL
+    for (int i = 0; i < count; i++) STORE(to + i * apart, from[i]);
+}
 
 static long cut(const Sizes *s, const int64_t *lengths, Piece **pieces, Block **blocks) {
     long most = 0, count = 0, made = 0;
@@ -103,17 +167,10 @@ static void begin_block(const Sizes *s, const Weights *w, const int64_t *lengths
         Piece p = pieces[block->first + q];
         for (long tile = 0; tile < p.tiles; tile++)
             for (long n = 0; n < wp; n += LANES) {
-                const float *d = r.inner + (at + OUTPUTS * tile) * wp + n;
-                vec d0 = LOAD(d), d1 = LOAD(d + wp), d2 = LOAD(d + 2 * wp), d3 = LOAD(d + 3 * wp),
-                    d4 = LOAD(d + 4 * wp), d5 = LOAD(d + 5 * wp);
-                float *to = r.transformed + (p.tile + tile) * tile_row + n;
-                vec even = d4 - 4 * d2, odd = d3 - 4 * d1, near = d4 - d2, twice = 2 * (d3 - d1);
-                STORE(to, 4 * d0 - 5 * d2 + d4);
-                STORE(to + apart, even + odd);
-                STORE(to + 2 * apart, even - odd);
-                STORE(to + 3 * apart, near + twice);
-                STORE(to + 4 * apart, near - twice);
-                STORE(to + 5 * apart, 4 * d1 - 5 * d3 + d5);
+                vec d[INPUTS], made[INPUTS];
+                load_all(INPUTS, r.inner + (at + OUTPUTS * tile) * wp + n, wp, d);
+                of_inputs(d, made);
+                store_all(INPUTS, made, r.transformed + (p.tile + tile) * tile_row + n, apart);
             }
         at += INNER_ROWS(p.tiles, 1);
     }
@@ -144,11 +201,10 @@ int conv_scores_forward(const Sizes *s, const Weights *w, const int64_t *lengths
                             r.products + i * beside, PANEL);
                 for (long tile = 0; tile < block->tiles; tile++)
                     for (long j = 0; j < PANEL; j += LANES) {
-                        const float *m = r.products + tile * PANEL + j;
-                        vec m0 = LOAD(m), m1 = LOAD(m + beside), m2 = LOAD(m + 2 * beside), m3 = LOAD(m + 3 * beside),
-                            m4 = LOAD(m + 4 * beside), m5 = LOAD(m + 5 * beside), bias = LOAD(w->second_bias + n + j);
-                        vec sum = m1 + m2, less = m1 - m2, sum2 = m3 + m4, less2 = m3 - m4;
-                        vec y[OUTPUTS] = {m0 + sum + sum2, less + 2 * less2, sum + 4 * sum2, less + 8 * less2 + m5};
+                        vec m[INPUTS], y[OUTPUTS], bias = LOAD(w->second_bias + n + j);
+                        load_all(INPUTS, r.products + tile * PANEL + j, beside, m);
+                        to_outputs(m, y);
+                        UNROLL
                         for (int o = 0; o < OUTPUTS; o++) {
                             vec u = y[o] + bias;
                             STORE(r.outer + (OUTPUTS * tile + o) * wp + n + j, choose(u < spread(0), spread(0), u));
@@ -217,19 +273,12 @@ int conv_scores_backward(const Sizes *s, const Weights *w, const int64_t *length
                     }
             }
             add_rows(OUTPUTS * block->tiles, wp, r.outer, wp, own.second_bias);
-            /* A g: what each output's gradient means to the six products. */
             for (long tile = 0; tile < block->tiles; tile++)
                 for (long n = 0; n < wp; n += LANES) {
-                    const float *y = r.outer + OUTPUTS * tile * wp + n;
-                    vec y0 = LOAD(y), y1 = LOAD(y + wp), y2 = LOAD(y + 2 * wp), y3 = LOAD(y + 3 * wp);
-                    float *to = r.products + tile * tile_row + n;
-                    vec even = y0 + y2, odd = y1 + y3, even2 = y0 + 4 * y2, odd2 = 2 * y1 + 8 * y3;
-                    STORE(to, y0);
-                    STORE(to + apart, even + odd);
-                    STORE(to + 2 * apart, even - odd);
-                    STORE(to + 3 * apart, even2 + odd2);
-                    STORE(to + 4 * apart, even2 - odd2);
-                    STORE(to + 5 * apart, y3);
+                    vec y[OUTPUTS], to[INPUTS];
+                    load_all(OUTPUTS, r.outer + OUTPUTS * tile * wp + n, wp, y);
+                    to_outputs_back(y, to);
+                    store_all(INPUTS, to, r.products + tile * tile_row + n, apart);
                 }
             for (long i = 0; i < INPUTS; i++)
                 for (long n = 0; n < wp; n += PANEL)
@@ -245,18 +294,12 @@ int conv_scores_backward(const Sizes *s, const Weights *w, const int64_t *length
                 Piece p = pieces[block->first + q];
                 for (long tile = 0; tile < p.tiles; tile++)
                     for (long n = 0; n < wp; n += LANES) {
-                        const float *v = r.transformed + (p.tile + tile) * tile_row + n;
-                        vec v0 = LOAD(v), v1 = LOAD(v + apart), v2 = LOAD(v + 2 * apart), v3 = LOAD(v + 3 * apart),
-                            v4 = LOAD(v + 4 * apart), v5 = LOAD(v + 5 * apart);
-                        vec sum = v1 + v2, less = v1 - v2, sum2 = v3 + v4, less2 = v3 - v4;
-                        vec d[INPUTS] = {4 * v0,
-                                         4 * v5 - 4 * less - 2 * less2,
-                                         -5 * v0 - 4 * sum - sum2,
-                                         less + 2 * less2 - 5 * v5,
-                                         v0 + sum + sum2,
-                                         v5};
+                        vec v[INPUTS], d[INPUTS];
+                        load_all(INPUTS, r.transformed + (p.tile + tile) * tile_row + n, apart, v);
+                        of_inputs_back(v, d);
                         float *to = to_inner + (at + OUTPUTS * tile) * wp + n;
-                        for (int o = 0; o < INPUTS; o++) STORE(to + o * wp, LOAD(to + o * wp) + d[o]);
+                        UNROLL
+                        for (int i = 0; i < INPUTS; i++) STORE(to + i * wp, LOAD(to + i * wp) + d[i]);
                     }
                 at += INNER_ROWS(p.tiles, 1);
             }
@@ -284,13 +327,16 @@ int conv_scores_taps(const Sizes *s, const float *taps, int64_t back, float *to)
             float *at = to + n * wp + row * PANEL;
             for (long c = 0; c < PANEL && n + c < w; c++) {
                 const float *g = taps + 3 * (back ? row * w + n + c : (n + c) * w + row);
-                double g0 = g[0], g1 = g[1], g2 = g[2], ends = g0 + g2, far = g0 * (1.0 / 24) + g2 * (1.0 / 6);
-                at[c] = (float)(g0 / 4);
-                at[c + apart] = (float)((ends + g1) * (-1.0 / 6));
-                at[c + 2 * apart] = (float)((ends - g1) * (-1.0 / 6));
-                at[c + 3 * apart] = (float)(far + g1 * (1.0 / 12));
-                at[c + 4 * apart] = (float)(far - g1 * (1.0 / 12));
-                at[c + 5 * apart] = (float)g2;
+                double g0 = g[0], g1 = g[1], g2 = g[2], near = (g0 + g2) * (-2.0 / 9), middle = g1 * (-2.0 / 9);
+                double twice = g0 * (1.0 / 90) + g2 * (2.0 / 45), half = g0 * (32.0 / 45) + g2 * (8.0 / 45);
+                at[c] = (float)g0;
+                at[c + apart] = (float)(near + middle);
+                at[c + 2 * apart] = (float)(near - middle);
+                at[c + 3 * apart] = (float)(twice + g1 * (1.0 / 45));
+                at[c + 4 * apart] = (float)(twice - g1 * (1.0 / 45));
+                at[c + 5 * apart] = (float)(half + g1 * (16.0 / 45));
+                at[c + 6 * apart] = (float)(half - g1 * (16.0 / 45));
+                at[c + 7 * apart] = (float)g2;
             }
         }
     return 0;

@@ -25,16 +25,18 @@ _Gradients = structure("_Gradients", ctypes.c_void_p, "first", "first_bias", "se
 
 FILTER = torch.tensor(
     [
-        [1 / 4, 0, 0],
-        [-1 / 6, -1 / 6, -1 / 6],
-        [-1 / 6, 1 / 6, -1 / 6],
-        [1 / 24, 1 / 12, 1 / 6],
-        [1 / 24, -1 / 12, 1 / 6],
+        [1, 0, 0],
+        [-2 / 9, -2 / 9, -2 / 9],
+        [-2 / 9, 2 / 9, -2 / 9],
+        [1 / 90, 1 / 45, 2 / 45],
+        [1 / 90, -1 / 45, 2 / 45],
+        [32 / 45, 16 / 45, 8 / 45],
+        [32 / 45, -16 / 45, 8 / 45],
         [0, 0, 1],
     ],
     dtype=torch.float64,
 )
-"""G of Winograd's F(4, 3): what three taps become."""
+"""G of Winograd's F(6, 3): what three taps become."""
 
 Plain = Callable[[Sequence[Tensor], Tensor, Tensor], Tensor]
 
