@@ -1,8 +1,6 @@
 /* Values of polynomials in Chebyshev form, of every row at moments of its own. */
 
-#include "panels.h"
-
-#define MOMENTS 8 /* worked on at a time */
+#include "polynomials.h"
 
 typedef struct {
     int64_t rows, moments, count, channels, threads;
@@ -13,79 +11,67 @@ typedef struct {
     const double *times, *start, *end, *length;
 } Moments;
 
-/* Where the moments from `first` on are in [-1, 1], and T_0 and T_{-1} there; `inside` is 0 for moments outside the
-window, and for none. */
-static void places(const Sizes *z, const Moments *m, long row, long first, double *x, double *inside, double *now,
-                   double *before) {
-    for (long j = 0; j < MOMENTS; j++) {
+/* Where the moments from `first` on are in [-1, 1]; `inside` is 0 for moments outside the window, and for none. */
+static long places(const Sizes *z, const Moments *m, long row, long first, double *x, double *inside) {
+    for (long j = 0; j < PLACES; j++) {
         double t = first + j < z->moments ? m->times[row * z->moments + first + j] : INFINITY;
         inside[j] = t >= m->start[row] && t <= m->end[row];
         double place = inside[j] ? 2 * (t - m->start[row]) / m->length[row] - 1 : 0;
-        x[j] = before[j] = place > 1 ? 1 : place < -1 ? -1 : place;
-        now[j] = 1;
+        x[j] = place > 1 ? 1 : place < -1 ? -1 : place;
     }
-}
-
-/* From T_k(x) and T_{k-1}(x) to the next; T_{-1} = T_1. */
-INLINE void next(const double *x, double *now, double *before) {
-    for (long j = 0; j < MOMENTS; j++) {
-        double after = 2 * x[j] * now[j] - before[j];
-        before[j] = now[j];
-        now[j] = after;
-    }
+    return z->moments - first < PLACES ? z->moments - first : PLACES;
 }
 
 /* coefficients: [rows, count, channels]; values: [rows, moments, channels], zero outside the window. */
 int chebyshev_values(const Sizes *z, const Moments *m, const float *coefficients, float *values) {
+    long d = z->channels;
     int failed = 0;
 #pragma omp parallel num_threads(z->threads)
     {
-        double *sums = malloc(sizeof(double) * MOMENTS * (z->channels + 1));
-        if (!sums) failed = 1;
+        double *found = malloc(sizeof(double) * PLACES * (d + 1));
+        if (!found) failed = 1;
 #pragma omp for schedule(static)
         for (long row = 0; row < z->rows; row++) {
             if (failed) continue;
-            const float *own = coefficients + row * z->count * z->channels;
-            for (long first = 0; first < z->moments; first += MOMENTS) {
-                double x[MOMENTS], inside[MOMENTS], now[MOMENTS], before[MOMENTS];
-                places(z, m, row, first, x, inside, now, before);
-                memset(sums, 0, sizeof(double) * MOMENTS * z->channels);
-                for (long k = 0; k < z->count; k++) {
-                    for (long c = 0; c < z->channels; c++)
-                        for (long j = 0; j < MOMENTS; j++) sums[c * MOMENTS + j] += own[k * z->channels + c] * now[j];
-                    next(x, now, before);
-                }
-                for (long j = 0; j < MOMENTS && first + j < z->moments; j++)
-                    for (long c = 0; c < z->channels; c++)
-                        values[(row * z->moments + first + j) * z->channels + c] = sums[c * MOMENTS + j] * inside[j];
+            for (long first = 0; first < z->moments; first += PLACES) {
+                double x[PLACES], inside[PLACES];
+                long here = places(z, m, row, first, x, inside);
+                float *to = values + (row * z->moments + first) * d;
+                polynomial_values(z->count, d, coefficients + row * z->count * d, x, found);
+                for (long j = 0; j < here; j++)
+                    for (long c = 0; c < d; c++) to[j * d + c] = found[c * PLACES + j] * inside[j];
             }
         }
-        free(sums);
+        free(found);
     }
     return failed;
 }
 
 /* What a gradient g of the values means to the coefficients. */
 int chebyshev_values_back(const Sizes *z, const Moments *m, const float *g, float *to_coefficients) {
-#pragma omp parallel for num_threads(z->threads) schedule(static)
-    for (long row = 0; row < z->rows; row++) {
-        float *own = to_coefficients + row * z->count * z->channels;
-        for (long first = 0; first < z->moments; first += MOMENTS) {
-            double x[MOMENTS], inside[MOMENTS], now[MOMENTS], before[MOMENTS];
-            places(z, m, row, first, x, inside, now, before);
-            long here = z->moments - first < MOMENTS ? z->moments - first : MOMENTS;
-            const float *from = g + (row * z->moments + first) * z->channels;
-            for (long k = 0; k < z->count; k++) {
-                for (long c = 0; c < z->channels; c++) {
-                    double sum = first ? own[k * z->channels + c] : 0;
-                    for (long j = 0; j < here; j++) sum += inside[j] * now[j] * from[j * z->channels + c];
-                    own[k * z->channels + c] = sum;
-                }
-                next(x, now, before);
+    long d = z->channels;
+    int failed = 0;
+#pragma omp parallel num_threads(z->threads)
+    {
+        double *wanted = malloc(sizeof(double) * (PLACES * d + (PLACES + 1) * FILLED_UP(z->count)));
+        if (!wanted) failed = 1;
+#pragma omp for schedule(static)
+        for (long row = 0; row < z->rows; row++) {
+            if (failed) continue;
+            float *own = to_coefficients + row * z->count * d;
+            memset(own, 0, sizeof(float) * z->count * d);
+            for (long first = 0; first < z->moments; first += PLACES) {
+                double x[PLACES], inside[PLACES];
+                long here = places(z, m, row, first, x, inside);
+                const float *from = g + (row * z->moments + first) * d;
+                for (long j = 0; j < here; j++)
+                    for (long c = 0; c < d; c++) wanted[c * PLACES + j] = inside[j] * from[j * d + c];
+                polynomial_values_back(z->count, d, here, wanted, x, own, wanted + PLACES * d);
             }
         }
+        free(wanted);
     }
-    return 0;
+    return failed;
 }
 
 typedef double wide __attribute__((vector_size(8 * LANES)));

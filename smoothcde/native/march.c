@@ -5,6 +5,7 @@ time through step after step; a row that is done makes place for the next one, s
 cache likes them. The rules of `solve/clock.py`, `pace.py`, `estimate.py` and `controller.py` are here once more, row by
 row; their numbers come from there. */
 
+#include "polynomials.h"
 #include "tanh_field.h"
 
 #define RUNNING -1
@@ -135,61 +136,29 @@ static double place_of(const Rows *u, long row, double time) {
     return x > 1 ? 1 : x < -1 ? -1 : x;
 }
 
-/* Values of the polynomials T_k at the places of a step's stages, one polynomial after the other. A fixed number of
-places at a time, more than most methods have: the compiler makes whole vectors of them. */
-#define AT_ONCE 8
-
-typedef struct {
-    double x[AT_ONCE], now[AT_ONCE], before[AT_ONCE];
-} Places;
-
-static Places first_polynomial(const double *x, long places) {
-    Places p;
-    for (long j = 0; j < AT_ONCE; j++) p.now[j] = 1, p.x[j] = p.before[j] = j < places ? x[j] : 0;
-    return p;
-}
-
-INLINE void next_polynomial(Places *p) {
-    for (long j = 0; j < AT_ONCE; j++) {
-        double after = 2 * p->x[j] * p->now[j] - p->before[j];
-        p->before[j] = p->now[j], p->now[j] = after;
-    }
-}
-
-/* Slopes of a row's path at places in [-1, 1]; `sums` is room for AT_ONCE numbers per channel. */
+/* Slopes of a row's path at the places of a step's stages; `values` is room for PLACES numbers per channel. */
 static void slopes_at(const Sizes *s, long stages, long count, const float *coefficients, const double *x, float *dx,
-                      double *sums) {
+                      double *values) {
     long d = s->channels;
-    for (long first = 0; first < stages; first += AT_ONCE) {
-        Places p = first_polynomial(x + first, stages - first);
-        memset(sums, 0, sizeof(double) * AT_ONCE * d);
-        for (long k = 0; k < count; k++) {
-            for (long c = 0; c < d; c++)
-                for (long j = 0; j < AT_ONCE; j++) sums[c * AT_ONCE + j] += coefficients[k * d + c] * p.now[j];
-            next_polynomial(&p);
-        }
-        for (long j = 0; j < AT_ONCE && first + j < stages; j++)
-            for (long c = 0; c < d; c++) dx[(first + j) * d + c] = sums[c * AT_ONCE + j];
+    for (long first = 0; first < stages; first += PLACES) {
+        long here = stages - first < PLACES ? stages - first : PLACES;
+        double at[PLACES] = {0};
+        memcpy(at, x + first, sizeof(double) * here);
+        polynomial_values(count, d, coefficients, at, values);
+        for (long j = 0; j < here; j++)
+            for (long c = 0; c < d; c++) dx[(first + j) * d + c] = values[c * PLACES + j];
     }
 }
 
-/* What gradients of the slopes mean to the polynomials; room as for `slopes_at`. */
+/* What gradients of the slopes mean to the polynomials. `wanted` is room likewise, `basis` for the way back. */
 static void slopes_at_back(const Sizes *s, long stages, long count, const float *g, const double *x, float *to,
-                           double *wanted) {
+                           double *wanted, double *basis) {
     long d = s->channels;
-    for (long first = 0; first < stages; first += AT_ONCE) {
-        Places p = first_polynomial(x + first, stages - first);
-        for (long c = 0; c < d; c++)
-            for (long j = 0; j < AT_ONCE; j++) wanted[c * AT_ONCE + j] = first + j < stages ? g[(first + j) * d + c] : 0;
-        for (long k = 0; k < count; k++) {
-            for (long c = 0; c < d; c++) {
-                double sum = 0;
-#pragma omp simd reduction(+ : sum)
-                for (long j = 0; j < AT_ONCE; j++) sum += p.now[j] * wanted[c * AT_ONCE + j];
-                to[k * d + c] += sum;
-            }
-            next_polynomial(&p);
-        }
+    for (long first = 0; first < stages; first += PLACES) {
+        long here = stages - first < PLACES ? stages - first : PLACES;
+        for (long j = 0; j < here; j++)
+            for (long c = 0; c < d; c++) wanted[c * PLACES + j] = g[(first + j) * d + c];
+        polynomial_values_back(count, d, here, wanted, x + first, to, basis);
     }
 }
 
@@ -206,11 +175,11 @@ int march_forward(const Sizes *s, const Weights *w, const int64_t *rows_of_view,
 #pragma omp parallel for num_threads(s->threads) schedule(static, 1)
     for (long share = 0; share < extent->shares; share++) {
         float *slopes = room((method->slopes + 2) * apart + MOST_ROWS * (wp + stages * d));
-        double *sums = malloc(sizeof(double) * (AT_ONCE * d + stages * MOST_ROWS));
-        if (!slopes || !sums) failed = 1;
+        double *values = malloc(sizeof(double) * (PLACES * d + stages * MOST_ROWS));
+        if (!slopes || !values) failed = 1;
         float *begin = slopes + method->slopes * apart, *own_y = begin + apart, *own_a = own_y + apart,
               *own_dx = own_a + MOST_ROWS * wp;
-        double *own_x = sums + AT_ONCE * d, ends[MOST_ROWS], lengths[MOST_ROWS];
+        double *own_x = values + PLACES * d, ends[MOST_ROWS], lengths[MOST_ROWS];
         float own_h[MOST_ROWS];
         int64_t row[MOST_ROWS];
         long used = 0, full = 0, first = 0;
@@ -246,7 +215,7 @@ int march_forward(const Sizes *s, const Weights *w, const int64_t *rows_of_view,
                         k.x[i * stages + j] = place_of(u, row[i], fmin(fmax(t, from), ends[i]));
                     }
                     slopes_at(s, stages, extent->count, u->coefficients + row[i] * extent->count * d, k.x + i * stages,
-                              k.dx + i * stages * d, sums);
+                              k.dx + i * stages * d, values);
                 }
                 take_stages(s, &weights, method, active, k.h, begin, k.dx, stages * d, slopes, apart, k.y,
                             kept ? active * hp : 0, k.a, kept ? active * wp : 0, k.t, active * hp * d);
@@ -294,7 +263,7 @@ int march_forward(const Sizes *s, const Weights *w, const int64_t *rows_of_view,
             if (full) break;
         }
         free(slopes);
-        free(sums);
+        free(values);
     }
     return failed;
 }
@@ -311,7 +280,7 @@ int march_backward(const Sizes *s, const Weights *w, const Method *method, const
 #pragma omp parallel for num_threads(s->threads) schedule(static, 1)
     for (long share = 0; share < extent->shares; share++) {
         float *g = room((method->slopes + 2) * apart + MOST_ROWS * (wp + matrix + stages * d));
-        double *wanted = malloc(sizeof(double) * AT_ONCE * d);
+        double *wanted = malloc(sizeof(double) * (PLACES * d + (PLACES + 1) * FILLED_UP(extent->count)));
         if (!g || !wanted) failed = 1;
         float *g_z = g + method->slopes * apart, *g_y = g_z + apart, *g_a = g_y + apart,
               *through = g_a + MOST_ROWS * wp, *to_dx = through + MOST_ROWS * matrix;
@@ -335,7 +304,7 @@ int march_backward(const Sizes *s, const Weights *w, const Method *method, const
                 unpadded(1, hidden, hp, g + i * hp, g_slope + k.row[i] * hidden);
                 if (to_coefficients)
                     slopes_at_back(s, stages, extent->count, to_dx + i * stages * d, k.x + i * stages,
-                                   to_coefficients + k.row[i] * extent->count * d, wanted);
+                                   to_coefficients + k.row[i] * extent->count * d, wanted, wanted + PLACES * d);
             }
             at = round.before;
         }

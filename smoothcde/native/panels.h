@@ -3,6 +3,8 @@
 Plain C with the vector types of GCC and Clang; compiled for the processor it runs on. Every sum runs in the same order
 whatever rows are worked on together, so rows do not depend on their neighbours, to the last bit. */
 
+#pragma once
+
 #include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -137,9 +139,11 @@ HELPER void add_rows(long rows, long columns, const float *g, long g_row, float 
 }
 
 HELPER float sum_of(vec v) {
-    float total = 0;
-    for (int j = 0; j < LANES; j++) total += v[j];
-    return total;
+    float part[LANES];
+    STORE(part, v);
+    for (int half = LANES / 2; half; half /= 2)
+        for (int j = 0; j < half; j++) part[j] += part[j + half];
+    return part[0];
 }
 
 HELPER long thread_number(void) {
