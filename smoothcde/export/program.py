@@ -52,7 +52,7 @@ def graph_inputs(graph: ScoringGraph, series: SeriesSet) -> dict[str, np.ndarray
         raise ValueError(
             f"the graph was made for {counted(graph.model.channels, 'channel')}; the series have {channels}"
         )
-    if graph.together and not bool((batch.mask == batch.mask[:, :, :1]).all()):
+    if graph.together and not batch.together:
         raise ValueError(
             "the graph was made for channels that are observed together, and these are not; "
             "export again with together=False"

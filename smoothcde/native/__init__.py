@@ -1,6 +1,6 @@
 """The innermost loops in compiled code, for CPUs."""
 
-from smoothcde.native import chebyshev, conv_scores, march, posterior, selective_scan, tanh_field
+from smoothcde.native import chebyshev, conv_scores, gp_paths, march, posterior, selective_scan, tanh_field
 from smoothcde.native.library import serves, why_not, without_compiled_code
 from smoothcde.native.memory import give_back
 from smoothcde.native.panels import differentiable
@@ -14,6 +14,7 @@ __all__ = [
     "conv_scores",
     "differentiable",
     "give_back",
+    "gp_paths",
     "march",
     "posterior",
     "selective_scan",

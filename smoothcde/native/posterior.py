@@ -51,7 +51,10 @@ def _solved(precision: Tensor, observed: Observed, kernel: Tensor) -> tuple[Tens
     """Means; and what the way back needs, in the order in which it takes them."""
     (views, rows, _), count, columns = precision.shape, kernel.shape[-1], observed.targets.shape[2]
     means = _room(views, rows, count, columns)
-    factors, pivots = _room(views, rows, count, _padded(count)), _room(views, rows, count, dtype=torch.int64)
+    factors, pivots = (
+        _room(views, rows, count, system_row(SOURCE, count, columns)),
+        _room(views, rows, count, dtype=torch.int64),
+    )
     x, targets, kernels = (t.detach().contiguous() for t in (*observed, kernel))
     given = (x, precision.detach().contiguous(), targets, kernels)
     call(SOURCE, "posterior_means", _sizes(precision, observed, kernel), *_places(*given, means, factors, pivots))
@@ -64,11 +67,11 @@ def _sizes(precision: Tensor, observed: Observed, kernel: Tensor) -> ctypes.Stru
     return _Sizes(views, rows, len(observed.x), kernel.shape[1], places, count, columns, threads)
 
 
-def _padded(count: int) -> int:
-    """Columns of a factor, as compiled code has them."""
-    loaded = library(SOURCE)
+def system_row(source: str, count: int, columns: int) -> int:
+    """Numbers of a row of a system with its right-hand sides, as compiled code has them."""
+    loaded = library(source)
     assert loaded is not None
-    return int(loaded.padded_count(ctypes.c_int64(count)))
+    return int(loaded.system_row(ctypes.c_int64(count), ctypes.c_int64(columns)))
 
 
 def _room(*shape: int, dtype: torch.dtype = torch.float64) -> Tensor:

@@ -12,7 +12,7 @@ from smoothcde import native
 from smoothcde.paths import chebyshev
 from smoothcde.paths.base import LONGEST_STEP, Path, Polynomials, positive_per_view, repeat_views, view_weights
 from smoothcde.paths.gp_panels import NODES, panel_coefficients, panels_over
-from smoothcde.paths.gp_posterior import Posterior, from_sums, posterior_of
+from smoothcde.paths.gp_posterior import Posterior, compiled_paths, from_sums, posterior_of
 from smoothcde.paths.gp_sums import ObservationSums, on_unit_window, precision_of
 from smoothcde.series import SeriesBatch
 
@@ -112,6 +112,17 @@ class GPPath(Path):
                 f"{_extent(batch, bandwidth)} needs {max(counts):,} nodes, and there is a variance up to "
                 f"{MOST_NODES:,} only; give a larger bandwidth or shorter windows, or fit without variance"
             )
+
+        def plain(weights: Tensor) -> tuple[Tensor, Tensor]:
+            with native.without_compiled_code():
+                path = cls.fit(batch, bandwidth, noise, weights, prior_mean=mean, prior_scale=scale, nodes=counts)
+            return path.coefficients.squeeze(1), path.slopes.squeeze(1)
+
+        made = None if variance else compiled_paths(batch, counts, bandwidth, noise, scale, mean, weights, plain)
+        if made is not None:
+            window = repeat_views(batch.end - batch.start, views)
+            panel = torch.where(window > 0, window, 1.0)
+            return cls._made(*(part[:, None] for part in made), batch.start, batch.end, panel, bandwidth, whole=True)
         if batch.dtype == torch.float32 and len(batch) * max(counts) ** 2 <= FEW_NUMBERS:
             counts = [max(counts)] * views
         posterior = posterior_of(batch, mean)
@@ -136,11 +147,12 @@ class GPPath(Path):
                 f"{MOST_PANELS:,}; give a larger bandwidth or shorter windows (are both in the same unit of time?)"
             )
         panel = torch.tensor(lengths, dtype=torch.float64, device=batch.device)
-        shared = bool((batch.mask == batch.mask[:, :, :1]).all())
         targets = (batch.values.double() - mean) * batch.mask
 
         def solve(count: int, group: list[int]) -> tuple[Tensor, None]:
-            precision = precision_of(batch, noise[group], None if weights is None else weights[:, group], shared)
+            precision = precision_of(
+                batch, noise[group], None if weights is None else weights[:, group], batch.together
+            )
             fitted = panel_coefficients(batch, targets, precision, bandwidth[group], scale[group], count, panel[group])
             return fitted, None
 
@@ -214,13 +226,29 @@ class GPPath(Path):
         slopes = derived.mT * (2 / panel)[:, None, None, None]
         coefficients = torch.cat([coefficients[:, :, :1] + mean, coefficients[:, :, 1:]], dim=2)
         spreads = [_padded(_padded(spread, most, -1), most, -2) for _, spread in fitted if spread is not None]
+        covariance = torch.cat(spreads) if spreads else None
+        return cls._made(coefficients.to(dtype), slopes.to(dtype), start, end, panel, bandwidth, covariance, whole)
+
+    @classmethod
+    def _made(
+        cls,
+        coefficients: Tensor,
+        slopes: Tensor,
+        start: Tensor,
+        end: Tensor,
+        panel: Tensor,
+        bandwidth: Tensor,
+        covariance: Tensor | None = None,
+        whole: bool = False,
+    ) -> "GPPath":
+        """Paths of these polynomials; windows are those of the series, bandwidths those of the views."""
         return cls(
-            start=repeat_views(start, views),
-            end=repeat_views(end, views),
-            coefficients=coefficients.to(dtype),
-            slopes=slopes.to(dtype),
+            start=repeat_views(start, len(bandwidth)),
+            end=repeat_views(end, len(bandwidth)),
+            coefficients=coefficients,
+            slopes=slopes,
             panel=panel,
-            covariance=torch.cat(spreads) if spreads else None,
+            covariance=covariance,
             longest=LONGEST_STEP * bandwidth.detach().repeat_interleave(len(start)),
             whole=whole,
         )

@@ -1,15 +1,16 @@
 """Many Gaussian processes conditioned at once: posterior means as Chebyshev coefficients over each row's window."""
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 import torch
-from jaxtyping import Bool, Float64, Int
+from jaxtyping import Bool, Float, Float64, Int
 from torch import Tensor
 
 from smoothcde import native
 from smoothcde.paths import chebyshev
-from smoothcde.paths.gp_sums import on_unit_window, sums_over
+from smoothcde.paths.gp_sums import WEIGHT_FLOOR, on_unit_window, sums_over
 from smoothcde.series import SeriesBatch
 
 
@@ -151,9 +152,45 @@ def posterior_of(batch: SeriesBatch, mean: Tensor) -> Posterior | PackedPosterio
     """What to condition on: the batch, its values counted from the prior mean."""
     x = on_unit_window(batch.times, batch.start[:, None], batch.end[:, None])
     window, targets = batch.end - batch.start, (batch.values.double() - mean) * batch.mask
-    if bool((batch.mask == batch.mask[:, :, :1]).all()):
-        return Posterior(x, window, targets)
-    return PackedPosterior(x, window, targets, batch.mask)
+    return Posterior(x, window, targets) if batch.together else PackedPosterior(x, window, targets, batch.mask)
+
+
+def compiled_paths(
+    batch: SeriesBatch,
+    counts: Sequence[int],
+    bandwidth: Float64[Tensor, "views"],
+    noise: Float64[Tensor, "views"],
+    scale: Float64[Tensor, "views"],
+    mean: Float64[Tensor, "..."],
+    weights: Float[Tensor, "n views length"] | None,
+    plain: native.gp_paths.Plain,
+) -> native.gp_paths.Paths | None:
+    """Coefficients of all views' paths, with `counts` polynomials, and of their slopes, in one go; None where compiled
+    code has no answer. `plain` gives the same from the weights by torch.
+    """
+    if torch.is_grad_enabled() and any(t.requires_grad for t in (batch.values, bandwidth, noise, scale, mean)):
+        return None
+    tensors = (batch.values,) if weights is None else (batch.values, weights)
+    if not len(batch) or max(counts) > native.gp_paths.MOST or not native.serves(native.gp_paths.SOURCE, *tensors):
+        return None
+    if not batch.together:
+        return None
+    window, stamps = batch.end - batch.start, batch.times.shape[1]
+    if all(bool((t == t[:1]).all()) for t in (batch.times, batch.start, window)):
+        x = on_unit_window(batch.times[:1], batch.start[:1, None], batch.end[:1, None])
+        settings = zip(counts, bandwidth.tolist(), scale.tolist(), strict=True)
+        kernels = [_kernel_on_a_window(count, float(window[0]), h, unit) for count, h, unit in settings]
+    elif stamps >= max(counts):
+        x = on_unit_window(batch.times, batch.start[:, None], batch.end[:, None])
+        each = zip(counts, bandwidth.split(1), scale.split(1), strict=True)
+        kernels = [_kernel_of_coefficients(count, window, h, unit)[0] for count, h, unit in each]
+    else:
+        return None
+    length = torch.where(window > 0, window, 1.0)
+    given = native.gp_paths.Given(
+        x, length, batch.mask, batch.values, noise, mean.expand(batch.channels), kernels, WEIGHT_FLOOR
+    )
+    return native.gp_paths.gp_paths(weights, given, plain)
 
 
 def from_sums(
@@ -173,6 +210,14 @@ def _kernel_of_coefficients(count: int, window: Tensor, bandwidth: Tensor, scale
     to_coefficients = chebyshev.transform(count).to(window.device)
     node = chebyshev.nodes(count).to(window.device)
     return to_coefficients @ _kernel(node[:, None] - node, window, bandwidth, scale) @ to_coefficients.mT
+
+
+@lru_cache(maxsize=64)
+@torch.inference_mode(False)  # what is remembered may be needed for gradients later
+def _kernel_on_a_window(count: int, window: float, bandwidth: float, scale: float) -> Float64[Tensor, "1 count count"]:
+    """The same for a window that all rows share, remembered: bandwidths are settings, and windows often are."""
+    numbers = (torch.tensor([number], dtype=torch.float64) for number in (window, bandwidth, scale))
+    return _kernel_of_coefficients(count, *numbers)[0]
 
 
 def _compiled(precision: Tensor, others: Sequence[Tensor]) -> bool:

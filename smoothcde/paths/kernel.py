@@ -80,7 +80,7 @@ class KernelPath(Path):
         if weights is None:
             views = max(views, torch.as_tensor(bandwidth).numel())
         h = positive_per_view(bandwidth, "bandwidth", views, batch)
-        shared = bool((batch.mask == batch.mask[:, :, :1]).all())
+        shared = batch.together
         path = cls.of(batch, h, weights, kernel, shared=shared)
         seen = path.seen[:, :, :1] if shared else path.seen
         with torch.no_grad():

@@ -35,7 +35,7 @@ def fill_linear(batch: SeriesBatch) -> Float64[Tensor, "n length channels"]:
     """Values at every stamp: straight lines between a channel's observations, constant before the first and after the
     last, zero where a channel has none. Differentiable in the values.
     """
-    if not torch.compiler.is_exporting() and bool(batch.mask.all()):
+    if not torch.compiler.is_exporting() and batch.complete:
         return batch.values.to(torch.float64, copy=True)
     length = batch.values.shape[1]
     previous, following = previous_observed(batch.mask), next_observed(batch.mask)

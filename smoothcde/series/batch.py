@@ -1,6 +1,7 @@
 """`SeriesBatch`: a padded batch of irregular series as tensors."""
 
 from dataclasses import dataclass, fields, replace
+from functools import cached_property
 
 import torch
 from jaxtyping import Bool, Float, Float64, Int
@@ -60,6 +61,16 @@ class SeriesBatch:
     def observed(self) -> Bool[Tensor, "n length"]:
         """True at stamps where at least one channel was observed."""
         return self.mask.any(dim=2)
+
+    @cached_property
+    def complete(self) -> bool:
+        """Whether every channel was observed at every stamp, and no row is padded."""
+        return bool(self.mask.all())
+
+    @cached_property
+    def together(self) -> bool:
+        """Whether all channels were observed at the same stamps."""
+        return self.complete or bool((self.mask == self.mask[:, :, :1]).all())
 
     def select(self, rows) -> "SeriesBatch":
         """The batch of the given rows (indices or a boolean mask), still padded to this batch's length."""

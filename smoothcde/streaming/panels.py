@@ -137,7 +137,7 @@ class Panels:
             on_nodes,
             on_unit_window(batch.times[outer], batch.start[:, None], batch.end[:, None]),
             at_ends,
-            shared=bool((batch.mask == batch.mask[:, :, :1]).all()),
+            shared=batch.together,
             aligned=len(rows) > 1 and bool((start == start[0]).all() and (end == end[0]).all()),
         )
 
