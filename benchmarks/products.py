@@ -15,8 +15,8 @@ def step_operations(setting: Setting, stats: Stats, filtered: bool) -> dict[str,
     Args:
         setting: what was trained on.
         stats: of the solve.
-        filtered: count the encoder's second layer by minimal filtering, as compiled code does it: eight products for six
-            outputs instead of eighteen.
+        filtered: count the encoder's second layer by minimal filtering, as compiled code does it: eight products for
+            six outputs instead of eighteen.
     """
     rows = setting.series * setting.views
     per_row = 2 * HIDDEN * HIDDEN * (1 + setting.channels)
