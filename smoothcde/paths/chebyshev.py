@@ -8,13 +8,17 @@ from jaxtyping import Float, Float64
 from torch import Tensor
 
 
-def node_count(span_over_bandwidth: float) -> int:
+def node_count(span_over_bandwidth: float, highest: float = 6.4) -> int:
     """How many nodes a Gaussian kernel of the given relative width needs on its window.
 
     The kernel's spectrum falls below 1e-9 at frequency 6.4 / bandwidth; a Chebyshev expansion resolves that frequency
     with as many nodes plus a few (measured: the posterior mean is within 1e-7 of the exact one, noise 0.01).
+
+    Args:
+        span_over_bandwidth: of window and kernel.
+        highest: frequency to be resolved, over bandwidth.
     """
-    frequency = 3.2 * span_over_bandwidth
+    frequency = highest / 2 * span_over_bandwidth
     return math.ceil(frequency + 2.3 * frequency ** (1 / 3) + 4.5)
 
 

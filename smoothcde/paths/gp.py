@@ -20,7 +20,10 @@ LONG_NODES = 100
 """Nodes per view, beyond which a path is made in panels: from here on they are quicker, ten times so at 350 nodes."""
 LONG_SERIES = 5_000
 """Stamps per series, beyond which a path is made in panels: tables over all stamps and nodes would fill the memory, and
-so many observations resolve frequencies for which `chebyshev.node_count` keeps no nodes (1e-5 at 100,000 of them)."""
+so many observations resolve frequencies for which `chebyshev.node_count` keeps no nodes (1e-5 at 100,000 of them).
+Compiled code keeps no tables and takes a few nodes more: a tenth of the time of panels."""
+FINE = 7.8
+"""Frequency, over bandwidth, that many observations resolve: beyond it the kernel's spectrum is below 1e-13."""
 FEW_NUMBERS = 2**13
 """Entries of all systems of a view, up to which views share one number of nodes: more nodes than a view needs cost less
 than to start the operations for each number anew. In double precision, results would show in whose company they are."""
@@ -105,26 +108,61 @@ class GPPath(Path):
         scale = positive_per_view(prior_scale, "prior_scale", views, batch)
         counts = _node_counts(nodes, bandwidth, batch)
         mean = torch.as_tensor(prior_mean, dtype=torch.float64, device=batch.device)
-        if not variance and _is_long(batch, counts):
-            return cls._in_panels(batch, bandwidth, noise, scale, weights, mean)
+        settings = (batch, bandwidth, noise, scale, weights, mean)
+        if not variance:
+            many = batch.times.shape[1] > LONG_SERIES
+            made = cls._compiled(*settings, _node_counts(None, bandwidth, batch, FINE) if many else counts)
+            if made is not None:
+                return made
+            if many or max(counts) > LONG_NODES:
+                return cls._in_panels(*settings)
         if max(counts) > MOST_NODES:
             raise ValueError(
                 f"{_extent(batch, bandwidth)} needs {max(counts):,} nodes, and there is a variance up to "
                 f"{MOST_NODES:,} only; give a larger bandwidth or shorter windows, or fit without variance"
             )
+        if batch.dtype == torch.float32 and len(batch) * max(counts) ** 2 <= FEW_NUMBERS:
+            counts = [max(counts)] * views
+        return cls._on_windows(*settings, counts, variance)
+
+    @classmethod
+    def _compiled(
+        cls,
+        batch: SeriesBatch,
+        bandwidth: Tensor,
+        noise: Tensor,
+        scale: Tensor,
+        weights: Tensor | None,
+        mean: Tensor,
+        counts: list[int],
+    ) -> "GPPath | None":
+        """A polynomial over each window, all in one go; None where compiled code has no answer."""
 
         def plain(weights: Tensor) -> tuple[Tensor, Tensor]:
             with native.without_compiled_code():
-                path = cls.fit(batch, bandwidth, noise, weights, prior_mean=mean, prior_scale=scale, nodes=counts)
+                path = cls._on_windows(batch, bandwidth, noise, scale, weights, mean, counts)
             return path.coefficients.squeeze(1), path.slopes.squeeze(1)
 
-        made = None if variance else compiled_paths(batch, counts, bandwidth, noise, scale, mean, weights, plain)
-        if made is not None:
-            window = repeat_views(batch.end - batch.start, views)
-            panel = torch.where(window > 0, window, 1.0)
-            return cls._made(*(part[:, None] for part in made), batch.start, batch.end, panel, bandwidth, whole=True)
-        if batch.dtype == torch.float32 and len(batch) * max(counts) ** 2 <= FEW_NUMBERS:
-            counts = [max(counts)] * views
+        made = compiled_paths(batch, counts, bandwidth, noise, scale, mean, weights, plain)
+        if made is None:
+            return None
+        window = repeat_views(batch.end - batch.start, len(bandwidth))
+        panel = torch.where(window > 0, window, 1.0)
+        return cls._made(*(part[:, None] for part in made), batch.start, batch.end, panel, bandwidth, whole=True)
+
+    @classmethod
+    def _on_windows(
+        cls,
+        batch: SeriesBatch,
+        bandwidth: Tensor,
+        noise: Tensor,
+        scale: Tensor,
+        weights: Tensor | None,
+        mean: Tensor,
+        counts: list[int],
+        variance: bool = False,
+    ) -> "GPPath":
+        """The same view by view."""
         posterior = posterior_of(batch, mean)
 
         def solve(count: int, group: list[int]) -> tuple[Tensor, Tensor | None]:
@@ -351,20 +389,17 @@ class GPPath(Path):
         return ["coefficients", "slopes"]
 
 
-def _node_counts(nodes: int | Sequence[int] | None, bandwidth: Tensor, batch: SeriesBatch) -> list[int]:
+def _node_counts(
+    nodes: int | Sequence[int] | None, bandwidth: Tensor, batch: SeriesBatch, highest: float = 6.4
+) -> list[int]:
     views = len(bandwidth)
     if nodes is None:
         longest = float((batch.end - batch.start).max()) if len(batch) else 0.0
-        return [chebyshev.node_count(longest / h) for h in bandwidth.detach().tolist()]
+        return [chebyshev.node_count(longest / h, highest) for h in bandwidth.detach().tolist()]
     counts = [nodes] * views if isinstance(nodes, int) else list(nodes)
     if len(counts) != views or min(counts) < 1:
         raise ValueError(f"nodes is {nodes!r}; give one positive number, or one per view ({views})")
     return counts
-
-
-def _is_long(batch: SeriesBatch, counts: list[int]) -> bool:
-    """Whether panels are quicker, or take less memory, than a polynomial of so many nodes per view."""
-    return max(counts) > LONG_NODES or batch.times.shape[1] > LONG_SERIES
 
 
 def _extent(batch: SeriesBatch, bandwidth: Tensor) -> str:

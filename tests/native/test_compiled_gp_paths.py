@@ -6,6 +6,7 @@ import torch
 
 from smoothcde.native import gp_paths, without_compiled_code
 from smoothcde.paths import ExactGPPath, GPPath
+from smoothcde.paths.gp import LONG_SERIES
 from smoothcde.series import SeriesSet
 
 BANDWIDTHS = (0.8, 1.5, 4.0)
@@ -91,6 +92,25 @@ def test_second_derivatives_are_those_of_torch():
     with without_compiled_code():
         expected = curvature()
     torch.testing.assert_close(found, expected, rtol=0, atol=1e-4 * float(expected.abs().max()))
+
+
+@pytest.mark.parametrize("aligned", [True, False])
+def test_long_series_are_gone_through_in_parts(aligned):
+    shape = (2, LONG_SERIES + 321, 2, aligned)
+    batch, double = batch_of(*shape, missing=(3, 4)), batch_of(*shape, missing=(3, 4), dtype=torch.float64)
+    weights = attention(batch)
+    precise = weights.detach().double().requires_grad_()
+    found, expected = (
+        GPPath.fit(batch, (1.5, 2.0, 4.0), 0.1, weights),
+        GPPath.fit(double, (1.5, 2.0, 4.0), 0.1, precise),
+    )
+    assert found.coefficients.shape[1] == 1
+    assert expected.coefficients.shape[1] > 1  # panels
+    times = found.times_at(np.linspace(0, 1, 101).tolist())
+    one, other = found.evaluate(times), expected.evaluate(times)
+    torch.testing.assert_close(one.double(), other, rtol=0, atol=2e-6 * float(other.detach().abs().max()))
+    one, other = (torch.autograd.grad(x.square().sum(), w)[0] for x, w in ((one, weights), (other, precise)))
+    torch.testing.assert_close(one.double(), other, rtol=0, atol=1e-5 * float(other.abs().max()))
 
 
 def test_rows_do_not_hang_on_their_neighbours():
