@@ -1,6 +1,7 @@
 """One training step and one inference pass of mvc-gp, here and in every peer, on a setting of the paper.
 
     python -m benchmarks.peers UWaveGestureLibrary
+    python -m benchmarks.peers UWaveGestureLibrary --share      # the share of product speed alone, anew
     python -m benchmarks.peers CharacterTrajectories --series 16 --rounds 1      # a try; writes nothing
 
 Same weights and data everywhere. Outputs and gradients are compared with a solve at 1e-8 in float64 before anything is
@@ -21,7 +22,7 @@ from benchmarks.entries import ENTRIES, OURS, PAPER, Entry, OurEntry
 from benchmarks.machine import described, product_speed
 from benchmarks.memory import peak_memory
 from benchmarks.products import step_operations
-from benchmarks.record import write
+from benchmarks.record import read, write
 from benchmarks.reference import Reference, check_reference, compare
 from benchmarks.settings import SETTINGS, Work
 from benchmarks.timing import interleaved, median
@@ -63,7 +64,7 @@ def measure(data: str, names: Sequence[str], series: int | None, rounds: int) ->
         found[name] |= {"training step": median(steps[name]), "inference": median(passes[name])}
         found[name] |= {"compile": entry.compile_seconds, "tolerance": entry.tolerance}
     if OURS in entries:
-        report["products"] = _products(entries[OURS], work, found[OURS]["training step"])
+        report["products"] = _products(entries[OURS], work, rounds)
     entries.clear()
     gc.collect()
     for name in found:
@@ -84,18 +85,30 @@ def _at_equal_error(
     raise AssertionError("the last factor is 1")
 
 
-def _products(entry: Entry, work: Work, seconds: float) -> dict[str, Any]:
-    """Share of the machine's own matrix-product speed that a training step reaches."""
+def _products(entry: Entry, work: Work, rounds: int) -> dict[str, Any]:
+    """Share of the machine's own matrix-product speed that a training step reaches: both by turns, since a machine is
+    not equally fast at all times.
+    """
     assert isinstance(entry, OurEntry)
     entry.infer()
     assert entry.outcome is not None
     assert entry.outcome.solution is not None
     filtered = why_not(conv_scores.SOURCE) is None
     operations = step_operations(work.setting, entry.outcome.solution.stats, filtered)
-    speed = product_speed()
+    speeds: list[float] = []
+    seconds = median(interleaved({OURS: entry.step, "product": lambda: speeds.append(product_speed())}, rounds)[OURS])
+    speed = median(speeds)
     share = sum(operations.values()) / seconds / speed
     print(f"products of a step: {sum(operations.values()) / 1e9:.1f} GFLOP, {share:.0%} of {speed / 1e9:.0f} GFLOP/s")
     return {"operations": operations, "operations per second of a large product": speed, "share": share}
+
+
+def measure_share(data: str, rounds: int | None = None) -> None:
+    """The share of product speed alone, into what was measured before."""
+    work = Work.of(SETTINGS[data])
+    products = _products(OurEntry(work), work, rounds or ROUNDS[data])
+    if (report := read(f"peers_{data}")) is not None:
+        write(f"peers_{data}", report | {"products": products})
 
 
 def show(report: dict[str, Any]) -> None:
@@ -126,6 +139,10 @@ if __name__ == "__main__":
     parser.add_argument("setting", choices=SETTINGS)
     parser.add_argument("--series", type=int, help="a smaller batch; results are then not written")
     parser.add_argument("--rounds", type=int)
+    parser.add_argument("--share", action="store_true", help="measure the share of product speed and nothing else")
     parser.add_argument("--only", default="", help="entries whose name contains this; results are then not written")
     arguments = parser.parse_args()
-    run(arguments.setting, arguments.series, arguments.rounds, arguments.only)
+    if arguments.share:
+        measure_share(arguments.setting, arguments.rounds)
+    else:
+        run(arguments.setting, arguments.series, arguments.rounds, arguments.only)
