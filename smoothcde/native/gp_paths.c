@@ -32,7 +32,7 @@ static Kept of_row(const Sizes *z, Kept kept, long count, long row) {
 }
 
 static Extent extent_of(const Sizes *z, long count) {
-    return (Extent){z->places, count, z->channels, z->windows, z->kernels};
+    return (Extent){z->places, count, z->channels, z->windows};
 }
 
 static const double *kernel_of(const Sizes *z, const Given *given, long view, long count, long row) {

@@ -7,7 +7,7 @@ typedef struct {
 } Sizes;
 
 static Extent extent_of(const Sizes *z) {
-    return (Extent){z->places, z->count, z->columns, z->windows, z->kernels};
+    return (Extent){z->places, z->count, z->columns, z->windows};
 }
 
 static const double *kernel_of(const Sizes *z, const double *kernels, long row) {

@@ -29,9 +29,9 @@ typedef double loose __attribute__((vector_size(8 * LANES), aligned(8), may_alia
 #define LOAD(p) ((vec) * (const loose *)(p))
 #define STORE(p, v) (*(loose *)(p) = (loose)(v))
 
-/* Of one process: `windows` is 1 if all were observed at the same places, `kernels` if all have the same prior. */
+/* Of one process; `windows` is 1 if all were observed at the same places. */
 typedef struct {
-    long places, count, columns, windows, kernels;
+    long places, count, columns, windows;
 } Extent;
 
 /* From row to row of a system, with its right-hand sides beside it. */

@@ -52,7 +52,7 @@ weights = torch.rand(3, 2, 30, requires_grad=True)
 
 
 def solved(model, dtype):
-    path = GPPath.fit(series.batch(dtype=dtype), [1.0, 4.0], 0.1, weights.to(dtype))
+    path = GPPath.fit(series.batch(dtype=dtype), [2.0, 4.0], 0.1, weights.to(dtype))
     term = ControlTerm(model, path)
     return integrate(term, z[:6].to(dtype), path.start, path.end, rtol=1e-6, atol=1e-6, views=2).state
 
