@@ -72,8 +72,9 @@ class _Fit:
 
     def __init__(self, weights: Tensor | None, given: Given):
         self.own = None if weights is None else weights.detach().contiguous()
-        parts = (t.detach().contiguous() for t in given[:6])
-        self.given = Given(*parts, [kernel.detach().contiguous() for kernel in given.kernels], given.floor)
+        x, length, seen, values, noise, mean = (t.detach().contiguous() for t in given[:6])
+        kernels = [kernel.detach().contiguous() for kernel in given.kernels]
+        self.given = Given(x, length, seen, values, noise, mean, kernels, given.floor)
         (series, places, channels), views = given.values.shape, len(given.kernels)
         self.counts = [kernel.shape[-1] for kernel in given.kernels]
         products = series * sum(count * (count + places) for count in self.counts)

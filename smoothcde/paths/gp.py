@@ -12,8 +12,8 @@ from smoothcde import native
 from smoothcde.paths import chebyshev
 from smoothcde.paths.base import LONGEST_STEP, Path, Polynomials, positive_per_view, repeat_views, view_weights
 from smoothcde.paths.gp_panels import NODES, panel_coefficients, panels_over
-from smoothcde.paths.gp_posterior import Posterior, compiled_paths, from_sums, posterior_of
-from smoothcde.paths.gp_sums import ObservationSums, on_unit_window, precision_of
+from smoothcde.paths.gp_posterior import Posterior, Process, compiled_paths, from_sums, posterior_of
+from smoothcde.paths.gp_sums import ObservationSums, on_unit_window
 from smoothcde.series import SeriesBatch
 
 LONG_NODES = 100
@@ -108,14 +108,14 @@ class GPPath(Path):
         scale = positive_per_view(prior_scale, "prior_scale", views, batch)
         counts = _node_counts(nodes, bandwidth, batch)
         mean = torch.as_tensor(prior_mean, dtype=torch.float64, device=batch.device)
-        settings = (batch, bandwidth, noise, scale, weights, mean)
+        process = Process(batch, bandwidth, noise, scale, mean, weights)
         if not variance:
             many = batch.times.shape[1] > LONG_SERIES
-            made = cls._compiled(*settings, _node_counts(None, bandwidth, batch, FINE) if many else counts)
+            made = cls._compiled(process, _node_counts(None, bandwidth, batch, FINE) if many else counts)
             if made is not None:
                 return made
             if many or max(counts) > LONG_NODES:
-                return cls._in_panels(*settings)
+                return cls._in_panels(process)
         if max(counts) > MOST_NODES:
             raise ValueError(
                 f"{_extent(batch, bandwidth)} needs {max(counts):,} nodes, and there is a variance up to "
@@ -123,60 +123,40 @@ class GPPath(Path):
             )
         if batch.dtype == torch.float32 and len(batch) * max(counts) ** 2 <= FEW_NUMBERS:
             counts = [max(counts)] * views
-        return cls._on_windows(*settings, counts, variance)
+        return cls._on_windows(process, counts, variance)
 
     @classmethod
-    def _compiled(
-        cls,
-        batch: SeriesBatch,
-        bandwidth: Tensor,
-        noise: Tensor,
-        scale: Tensor,
-        weights: Tensor | None,
-        mean: Tensor,
-        counts: list[int],
-    ) -> "GPPath | None":
+    def _compiled(cls, process: Process, counts: list[int]) -> "GPPath | None":
         """A polynomial over each window, all in one go; None where compiled code has no answer."""
 
         def plain(weights: Tensor) -> tuple[Tensor, Tensor]:
             with native.without_compiled_code():
-                path = cls._on_windows(batch, bandwidth, noise, scale, weights, mean, counts)
+                path = cls._on_windows(process._replace(weights=weights), counts)
             return path.coefficients.squeeze(1), path.slopes.squeeze(1)
 
-        made = compiled_paths(batch, counts, bandwidth, noise, scale, mean, weights, plain)
-        if made is None:
+        if (made := compiled_paths(process, counts, plain)) is None:
             return None
-        window = repeat_views(batch.end - batch.start, len(bandwidth))
-        panel = torch.where(window > 0, window, 1.0)
-        return cls._made(*(part[:, None] for part in made), batch.start, batch.end, panel, bandwidth, whole=True)
+        coefficients, slopes = (part[:, None] for part in made)
+        start, end, bandwidth = process.batch.start, process.batch.end, process.bandwidth
+        panel = repeat_views(torch.where(end > start, end - start, 1.0), len(bandwidth))
+        return cls._made(coefficients, slopes, start, end, panel, bandwidth, whole=True)
 
     @classmethod
-    def _on_windows(
-        cls,
-        batch: SeriesBatch,
-        bandwidth: Tensor,
-        noise: Tensor,
-        scale: Tensor,
-        weights: Tensor | None,
-        mean: Tensor,
-        counts: list[int],
-        variance: bool = False,
-    ) -> "GPPath":
+    def _on_windows(cls, process: Process, counts: list[int], variance: bool = False) -> "GPPath":
         """The same view by view."""
+        batch, bandwidth, mean = process.batch, process.bandwidth, process.mean
         posterior = posterior_of(batch, mean)
 
         def solve(count: int, group: list[int]) -> tuple[Tensor, Tensor | None]:
-            own = None if weights is None else weights[:, group]
-            precision = precision_of(batch, noise[group], own, isinstance(posterior, Posterior))
-            return posterior.solve(count, bandwidth[group], scale[group], precision, variance)
+            precision = process.precision(group, isinstance(posterior, Posterior))
+            return posterior.solve(count, bandwidth[group], process.scale[group], precision, variance)
 
         return cls._of_views(solve, counts, batch.start, batch.end, mean, batch.dtype, bandwidth)
 
     @classmethod
-    def _in_panels(
-        cls, batch: SeriesBatch, bandwidth: Tensor, noise: Tensor, scale: Tensor, weights: Tensor | None, mean: Tensor
-    ) -> "GPPath":
+    def _in_panels(cls, process: Process) -> "GPPath":
         """The same path where one polynomial over the window would have too high a degree."""
+        batch, bandwidth, scale, mean = process.batch, process.bandwidth, process.scale, process.mean
         longest = float((batch.end - batch.start).max())
         counts, lengths = zip(*(panels_over(longest, h) for h in bandwidth.detach().tolist()), strict=True)
         if max(counts) > MOST_PANELS:
@@ -188,9 +168,7 @@ class GPPath(Path):
         targets = (batch.values.double() - mean) * batch.mask
 
         def solve(count: int, group: list[int]) -> tuple[Tensor, None]:
-            precision = precision_of(
-                batch, noise[group], None if weights is None else weights[:, group], batch.together
-            )
+            precision = process.precision(group, batch.together)
             fitted = panel_coefficients(batch, targets, precision, bandwidth[group], scale[group], count, panel[group])
             return fitted, None
 

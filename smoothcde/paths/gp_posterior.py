@@ -10,7 +10,7 @@ from torch import Tensor
 
 from smoothcde import native
 from smoothcde.paths import chebyshev
-from smoothcde.paths.gp_sums import WEIGHT_FLOOR, on_unit_window, sums_over
+from smoothcde.paths.gp_sums import WEIGHT_FLOOR, on_unit_window, precision_of, sums_over
 from smoothcde.series import SeriesBatch
 
 
@@ -155,19 +155,38 @@ def posterior_of(batch: SeriesBatch, mean: Tensor) -> Posterior | PackedPosterio
     return Posterior(x, window, targets) if batch.together else PackedPosterior(x, window, targets, batch.mask)
 
 
+class Process(NamedTuple):
+    """A Gaussian process for each view of each series: its prior, and what it is conditioned on.
+
+    Attributes:
+        batch: the series.
+        bandwidth: of the kernel.
+        noise: sigma.
+        scale: standard deviation of the prior.
+        mean: of the prior, one number or one per channel.
+        weights: attention of each view.
+    """
+
+    batch: SeriesBatch
+    bandwidth: Float64[Tensor, "views"]
+    noise: Float64[Tensor, "views"]
+    scale: Float64[Tensor, "views"]
+    mean: Float64[Tensor, "..."]
+    weights: Float[Tensor, "n views length"] | None
+
+    def precision(self, group: list[int], shared: bool) -> Float64[Tensor, "group n own length"]:
+        """Of some views; see `precision_of`."""
+        own = None if self.weights is None else self.weights[:, group]
+        return precision_of(self.batch, self.noise[group], own, shared)
+
+
 def compiled_paths(
-    batch: SeriesBatch,
-    counts: Sequence[int],
-    bandwidth: Float64[Tensor, "views"],
-    noise: Float64[Tensor, "views"],
-    scale: Float64[Tensor, "views"],
-    mean: Float64[Tensor, "..."],
-    weights: Float[Tensor, "n views length"] | None,
-    plain: native.gp_paths.Plain,
+    process: Process, counts: Sequence[int], plain: native.gp_paths.Plain
 ) -> native.gp_paths.Paths | None:
     """Coefficients of all views' paths, with `counts` polynomials, and of their slopes, in one go; None where compiled
     code has no answer. `plain` gives the same from the weights by torch.
     """
+    batch, bandwidth, noise, scale, mean, weights = process
     if torch.is_grad_enabled() and any(t.requires_grad for t in (batch.values, bandwidth, noise, scale, mean)):
         return None
     tensors = (batch.values,) if weights is None else (batch.values, weights)
