@@ -13,7 +13,7 @@ from benchmarks.timing import median
 
 PACKAGES = ("torch", "torchdiffeq", "torchode", "jax", "jaxlib", "diffrax", "optax", "onnxruntime", "numpy")
 SIDE = 2048
-VECTORS = {"AVX-512": "avx512f", "AVX2": "avx2", "AVX": "avx"}
+VECTORS = {"AVX-512 and AMX": "amx_bf16", "AVX-512": "avx512f", "AVX2": "avx2", "AVX": "avx"}
 
 
 def described() -> dict[str, Any]:
@@ -49,7 +49,7 @@ def _version(name: str) -> str | None:
 
 
 def _vectors() -> str:
-    """The longest vectors of the processor, if it tells: machines of one name differ in them."""
+    """The longest vectors of the processor, and its matrix tiles, if it tells: machines of one name differ in them."""
     flags = _about("flags").split()
     return next((name for name, flag in VECTORS.items() if flag in flags), "")
 

@@ -2,21 +2,21 @@
 query. The second convolution is most of the work; it is done by Winograd's minimal filtering F(6, 3), six outputs
 from eight products instead of eighteen (Lavin and Gray, "Fast algorithms for convolutional neural networks", 2016).
 
-Series are cut into pieces of so many stamps that all of a block of pieces stays in the cache; a piece computes the
-first layer at one stamp more on either side for itself. */
+Blocks of so many tiles that all of them stay in the cache are filled with pieces of series; a piece computes the first
+layer at one stamp more on either side for itself. */
 
-#include "panels.h"
+#include "products.h"
 
 #define OUTPUTS 6 /* of a tile, from INPUTS */
 #define INPUTS 8
-#define MOST_TILES 54 /* of a block, and so of a piece */
+#define MOST_TILES (BY_TILES ? 64 : 48) /* of a block, and so of a piece */
 
 typedef struct {
     int64_t series, length, features, views, width, padded_width, threads;
 } Sizes;
 
-/* first: [panels, 3 features, PANEL]; second: [INPUTS, panels, padded_width, PANEL], transformed; second_back: likewise
-of the transposed matrices; queries: [views, padded_width]. */
+/* first: [panels, 3 features, PANEL]; second: right sides of [INPUTS, panels, padded_width, PANEL], transformed;
+second_back: likewise of the transposed matrices; queries: [views, padded_width]. */
 typedef struct {
     const float *first, *first_bias, *second, *second_bias, *second_back, *queries;
 } Weights;
@@ -34,9 +34,10 @@ typedef struct {
     long first, pieces, tiles;
 } Block;
 
-/* Room for a block. `inner` has two rows more than outputs for each piece. */
+/* Room for a block. `inner` has two rows more than outputs for each piece; `left`, `across` and `right` are for sides of
+products, the first for one of each input. */
 typedef struct {
-    float *windows, *inner, *transformed, *products, *outer;
+    float *windows, *inner, *transformed, *products, *outer, *left, *across, *right;
 } Room;
 
 /* From tile to tile of what is transformed: rows that are a power of two apart would all go to the same few places of
@@ -109,34 +110,41 @@ INLINE void store_all(const int count, const vec *from, float *to, long apart) {
 }
 
 static long cut(const Sizes *s, const int64_t *lengths, Piece **pieces, Block **blocks) {
-    long most = 0, count = 0, made = 0;
-    for (long i = 0; i < s->series; i++) most += (lengths[i] + OUTPUTS * MOST_TILES - 1) / (OUTPUTS * MOST_TILES);
-    *pieces = malloc(sizeof(Piece) * (most + 1));
-    *blocks = malloc(sizeof(Block) * (most + 1));
+    long all = 0, count = 0, made = 0;
+    for (long i = 0; i < s->series; i++) all += (lengths[i] + OUTPUTS - 1) / OUTPUTS;
+    *blocks = malloc(sizeof(Block) * (all / MOST_TILES + 1));
+    *pieces = malloc(sizeof(Piece) * (all / MOST_TILES + 1 + s->series));
     for (long i = 0; i < s->series; i++)
-        for (long begin = 0; begin < lengths[i]; begin += OUTPUTS * MOST_TILES) {
-            long stamps = lengths[i] - begin;
-            if (stamps > OUTPUTS * MOST_TILES) stamps = OUTPUTS * MOST_TILES;
-            long tiles = (stamps + OUTPUTS - 1) / OUTPUTS;
-            if (!made || (*blocks)[made - 1].tiles + tiles > MOST_TILES) (*blocks)[made++] = (Block){count, 0, 0};
+        for (long begin = 0; begin < lengths[i];) {
+            if (!made || (*blocks)[made - 1].tiles == MOST_TILES) (*blocks)[made++] = (Block){count, 0, 0};
             Block *block = *blocks + made - 1;
+            long stamps = OUTPUTS * (MOST_TILES - block->tiles);
+            if (stamps > lengths[i] - begin) stamps = lengths[i] - begin;
+            long tiles = (stamps + OUTPUTS - 1) / OUTPUTS;
             (*pieces)[count++] = (Piece){i, begin, stamps, block->tiles, tiles};
             block->tiles += tiles;
             block->pieces++;
+            begin += stamps;
         }
     return made;
 }
 
+#define LEFT_SIDE(wp) LEFT_NUMBERS(MOST_TILES, wp)
+
 static Room room_of(const Sizes *s) {
     long wp = s->padded_width, rows = INNER_ROWS(MOST_TILES, MOST_TILES);
     long windows = rows * 3 * s->features, inner = rows * wp, spread = INPUTS * MOST_TILES * TILE_ROW(wp);
+    long outer = OUTPUTS * MOST_TILES * wp, across = LEFT_NUMBERS(wp, MOST_TILES);
     windows = (windows + LANES - 1) / LANES * LANES;
     Room r;
-    r.windows = room(windows + inner + 2 * spread + OUTPUTS * MOST_TILES * wp);
+    r.windows = room(windows + inner + 2 * spread + outer + INPUTS * LEFT_SIDE(wp) + across + RIGHT_NUMBERS(MOST_TILES));
     r.inner = r.windows + windows;
     r.transformed = r.inner + inner;
     r.products = r.transformed + spread;
     r.outer = r.products + spread;
+    r.left = r.outer + outer;
+    r.across = r.left + INPUTS * LEFT_SIDE(wp);
+    r.right = r.across + across;
     return r;
 }
 
@@ -189,16 +197,20 @@ int conv_scores_forward(const Sizes *s, const Weights *w, const int64_t *lengths
     {
         Room r = room_of(s);
         if (!r.windows) failed = 1;
+        begin_products();
 #pragma omp for schedule(dynamic, 1)
         for (long b = 0; b < count; b++) {
             if (failed) continue;
             const Block *block = blocks + b;
             long tile_row = TILE_ROW(wp), apart = block->tiles * tile_row, beside = block->tiles * PANEL;
             begin_block(s, w, lengths, block, pieces, features, r);
+            Left left[INPUTS];
+            for (long i = 0; i < INPUTS; i++)
+                left[i] = left_of(block->tiles, wp, r.transformed + i * apart, tile_row, r.left + i * LEFT_SIDE(wp));
             for (long n = 0; n < wp; n += PANEL) {
                 for (long i = 0; i < INPUTS; i++)
-                    product(block->tiles, wp, r.transformed + i * apart, tile_row, w->second + (i * wp + n) * wp, NULL,
-                            r.products + i * beside, PANEL);
+                    multiply(block->tiles, wp, left[i], panel_of(w->second, (i * wp + n) / PANEL, wp), NULL,
+                             r.products + i * beside, PANEL, 0);
                 for (long tile = 0; tile < block->tiles; tile++)
                     for (long j = 0; j < PANEL; j += LANES) {
                         vec m[INPUTS], y[OUTPUTS], bias = LOAD(w->second_bias + n + j);
@@ -221,9 +233,11 @@ int conv_scores_forward(const Sizes *s, const Weights *w, const int64_t *lengths
                             sum += LOAD(made + k * wp + n) * LOAD(w->queries + v * wp + n);
                         scores[(p.series * s->views + v) * s->length + p.begin + k] = sum_of(sum);
                     }
-                if (kept) memcpy(kept + (p.series * s->length + p.begin) * wp, made, sizeof(float) * p.count * wp);
+                if (kept) stream_rows(p.count * wp, made, kept + (p.series * s->length + p.begin) * wp);
             }
+            if (kept) SETTLE;
         }
+        end_products();
         free(r.windows);
     }
     free(pieces);
@@ -246,6 +260,7 @@ int conv_scores_backward(const Sizes *s, const Weights *w, const int64_t *length
         float *to_inner = room(INNER_ROWS(MOST_TILES, MOST_TILES) * wp);
         if (!r.windows || !to_inner) failed = 1;
         long thread = thread_number();
+        begin_products();
         Gradients own = {sums->first + thread * 3 * f * wp, sums->first_bias + thread * wp,
                          sums->second + thread * INPUTS * wp * wp, sums->second_bias + thread * wp,
                          sums->queries + thread * s->views * wp};
@@ -280,15 +295,18 @@ int conv_scores_backward(const Sizes *s, const Weights *w, const int64_t *length
                     to_outputs_back(y, to);
                     store_all(INPUTS, to, r.products + tile * tile_row + n, apart);
                 }
-            for (long i = 0; i < INPUTS; i++)
+            for (long i = 0; i < INPUTS; i++) {
+                float *made = r.transformed + i * apart, *to = r.products + i * apart;
+                Left left = left_of(block->tiles, wp, to, tile_row, r.left);
+                Left across = left_across(wp, block->tiles, made, tile_row, r.across);
                 for (long n = 0; n < wp; n += PANEL)
-                    outer(wp, block->tiles, r.transformed + i * apart, tile_row, r.products + i * apart + n, tile_row,
-                          own.second + i * wp * wp + n, wp);
-            /* The transform of the first layer is not needed any more: its place takes its gradient. */
-            for (long i = 0; i < INPUTS; i++)
+                    multiply(wp, block->tiles, across, right_of(block->tiles, to + n, tile_row, r.right), NULL,
+                             own.second + i * wp * wp + n, wp, 1);
+                /* The transform of the first layer is not needed any more: its place takes its gradient. */
                 for (long n = 0; n < wp; n += PANEL)
-                    product(block->tiles, wp, r.products + i * apart, tile_row, w->second_back + (i * wp + n) * wp, NULL,
-                            r.transformed + i * apart + n, tile_row);
+                    multiply(block->tiles, wp, left, panel_of(w->second_back, (i * wp + n) / PANEL, wp), NULL, made + n,
+                             tile_row, 0);
+            }
             memset(to_inner, 0, sizeof(float) * rows * wp);
             for (long q = 0, at = 0; q < block->pieces; q++) {
                 Piece p = pieces[block->first + q];
@@ -309,6 +327,7 @@ int conv_scores_backward(const Sizes *s, const Weights *w, const int64_t *length
                 outer(3 * f, rows, r.windows, 3 * f, to_inner + n, wp, own.first + n, wp);
             add_rows(rows, wp, to_inner, wp, own.first_bias);
         }
+        end_products();
         free(r.windows);
         free(to_inner);
     }
@@ -318,7 +337,7 @@ int conv_scores_backward(const Sizes *s, const Weights *w, const int64_t *length
 }
 
 /* The second layer's taps [width out, width in, 3] as G g (G is FILTER in conv_scores.py), in panels of outputs, or
-`back`, in panels of inputs. */
+`back`, in panels of inputs: [INPUTS, panels, padded_width, PANEL]. */
 int conv_scores_taps(const Sizes *s, const float *taps, int64_t back, float *to) {
     long w = s->width, wp = s->padded_width, apart = wp * wp;
     memset(to, 0, sizeof(float) * INPUTS * apart);

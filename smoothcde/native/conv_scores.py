@@ -11,7 +11,7 @@ from torch.nn.functional import pad
 
 from smoothcde.native.library import call, counts, pointers, structure
 from smoothcde.native.memory import room_to_keep
-from smoothcde.native.panels import differentiable, in_panels, panel_columns, room, zeros
+from smoothcde.native.panels import differentiable, in_panels, panel_columns, right_sides, room, zeros
 
 SOURCE = "conv_scores.c"
 
@@ -85,9 +85,9 @@ class _Packed:
 
     def _in_tiles(self, back: bool) -> Tensor:
         """What the second layer's taps become for tiles, in panels of outputs, or of inputs for the way back."""
-        tiles = room(len(FILTER), self.padded, self.padded)
+        tiles = room(len(FILTER), self.padded // self.panel, self.padded, self.panel)
         call(SOURCE, "conv_scores_taps", self.sizes, self.taps, ctypes.c_int64(back), tiles)
-        return tiles
+        return right_sides(SOURCE, tiles)
 
     def forward(self, kept: Tensor | None) -> Tensor:
         scores = zeros(len(self.features), self.views, self.features.shape[1])

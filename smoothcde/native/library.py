@@ -28,6 +28,7 @@ import torch
 from torch import Tensor
 
 SWITCH = "SMOOTHCDE_NATIVE"
+TILES = "SMOOTHCDE_TILES"
 _FLAGS = ("-O3", "-std=gnu11", "-shared", "-fPIC", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=fast")
 _TUNED = (("-march=native", "-fopenmp"), ("-march=native",), ())
 """Tried in this order: not every compiler knows them all."""
@@ -111,13 +112,27 @@ def _load(source: str) -> tuple[ctypes.CDLL | None, str | None]:
     if compiler is None or sys.platform == "win32":
         return None, f"there is no C compiler {named!r}; install one, or name it by CC"
     path = Path(__file__).with_name(source)
-    said = ""
+    said, tiles = "", ("-DTILES",) if tiles_allowed() else ()
     for tuned in _TUNED:
         try:
-            return ctypes.CDLL(str(_compiled(path, compiler, tuned))), None
+            return ctypes.CDLL(str(_compiled(path, compiler, (*tuned, *tiles)))), None
         except (OSError, subprocess.SubprocessError) as error:
             said = said or _gist(getattr(error, "stderr", None) or str(error))
     return None, f"{named} could not compile {source}: {said}"
+
+
+@cache
+def tiles_allowed() -> bool:
+    """Whether this process may use matrix tiles (AMX), if the processor has them: Linux keeps room for them only for
+    those who ask. Not with `SMOOTHCDE_TILES=0`.
+    """
+    if os.environ.get(TILES, "1") == "0" or sys.platform != "linux" or platform.machine() != "x86_64":
+        return False
+    arch_prctl, request_permission, tile_data = 158, 0x1023, 18
+    try:
+        return ctypes.CDLL(None).syscall(arch_prctl, request_permission, tile_data) == 0
+    except (OSError, AttributeError):
+        return False
 
 
 def _gist(message: str) -> str:

@@ -60,6 +60,10 @@ static Kept kept_at(const Sizes *s, long stages, long rows, float *at) {
     return k;
 }
 
+/* Calls of the mathematical library's would cost more than the comparison, in every step of every row. */
+static double lesser(double a, double b) { return a < b ? a : b; }
+static double larger(double a, double b) { return a > b ? a : b; }
+
 static double share_of(const Rows *u, long row, double time) { return (time - u->start[row]) / u->window[row]; }
 
 /* Turns of the path from the start of the window. */
@@ -86,14 +90,14 @@ static double size_of(const Rows *u, long cells, long row, double begin, double 
 /* How long the next step is, and when it ends. */
 static double propose(const Rows *u, long cells, const Control *c, long row, double *end) {
     double begin = u->time[row], left = u->end[row] - begin;
-    double wanted = fmin(length_of(u, cells, row, begin, u->size[row]), u->limit[row]);
+    double wanted = lesser(length_of(u, cells, row, begin, u->size[row]), u->limit[row]);
     if (wanted * c->stretch >= left) {
         *end = u->end[row];
         return left;
     }
     /* Two equal steps to the end instead of a long one and a sliver. */
     if (2 * wanted > left)
-        wanted = fmin(wanted, length_of(u, cells, row, begin, size_of(u, cells, row, begin, left) / 2));
+        wanted = lesser(wanted, length_of(u, cells, row, begin, size_of(u, cells, row, begin, left) / 2));
     *end = begin + wanted;
     return wanted;
 }
@@ -103,21 +107,21 @@ static int settle(const Rows *u, long cells, const Control *c, long row, double 
                   double departure, int departs) {
     double ratio = sqrt(square) * c->doubt, order = c->order, longer = 1;
     if (departs) {
-        longer = fmax(c->trust * sqrt(c->tolerance * sqrt(departure)), 1.0);
+        longer = larger(c->trust * sqrt(c->tolerance * sqrt(departure)), 1.0);
         ratio *= longer;
-        if (ratio <= 1) order += c->steepness * fmin(longer - 1, 1.0);
+        if (ratio <= 1) order += c->steepness * lesser(longer - 1, 1.0);
     }
     int finite = isfinite(ratio);
     if (!finite) ratio = INFINITY;
     int accepted = ratio <= 1;
     double taken = size_of(u, cells, row, u->time[row], length);
     double wanted = c->safety * pow(ratio, accepted ? 0.75 * c->damping - 1 / order : -1 / order);
-    wanted = accepted ? wanted * pow(u->previous[row], c->damping) : fmin(wanted, 0.9);
-    double size = taken * fmin(fmax(wanted, c->shrink), c->grow);
+    wanted = accepted ? wanted * pow(u->previous[row], c->damping) : lesser(wanted, 0.9);
+    double size = taken * lesser(larger(wanted, c->shrink), c->grow);
     if (accepted) {
         /* A step cut short by the end says nothing against the size that was wanted before it. */
-        if (taken < (1 - 1e-9) * u->size[row]) size = fmax(size, u->size[row]);
-        u->previous[row] = fmax(ratio, 1e-4);
+        if (taken < (1 - 1e-9) * u->size[row]) size = larger(size, u->size[row]);
+        u->previous[row] = larger(ratio, 1e-4);
         u->time[row] = end;
         u->accepted[row]++;
         if (end >= u->end[row]) u->code[row] = FINISHED;
@@ -174,16 +178,18 @@ int march_forward(const Sizes *s, const Weights *w, const int64_t *rows_of_view,
     int failed = 0;
 #pragma omp parallel for num_threads(s->threads) schedule(static, 1)
     for (long share = 0; share < extent->shares; share++) {
-        float *slopes = room((method->slopes + 2) * apart + MOST_ROWS * (wp + stages * d));
+        float *slopes = room((method->slopes + 2) * apart + MOST_ROWS * (wp + stages * d) + 16 + SIDES(s));
         double *values = malloc(sizeof(double) * (PLACES * d + stages * MOST_ROWS));
         if (!slopes || !values) failed = 1;
-        float *begin = slopes + method->slopes * apart, *own_y = begin + apart, *own_a = own_y + apart,
+        float *begin = slopes + method->slopes * apart, *state = begin + apart, *own_a = state + apart,
               *own_dx = own_a + MOST_ROWS * wp;
+        Sides sides = sides_at(s, own_dx + ALIGNED(MOST_ROWS * stages * d));
         double *own_x = values + PLACES * d, ends[MOST_ROWS], lengths[MOST_ROWS];
         float own_h[MOST_ROWS];
         int64_t row[MOST_ROWS];
         long used = 0, full = 0, first = 0;
         last[share] = -1;
+        begin_products();
         for (long view = 0; view < s->views && !failed; first += rows_of_view[view++]) {
             Weights weights = of_view(s, w, view);
             long active = 0, next = share;
@@ -197,7 +203,7 @@ int march_forward(const Sizes *s, const Weights *w, const int64_t *rows_of_view,
                     active++;
                 }
                 if (!active) break;
-                Kept k = {row, own_x, own_h, own_dx, own_y, own_a, NULL, 0};
+                Kept k = {row, own_x, own_h, own_dx, NULL, NULL, NULL, 0};
                 float *at = kept ? kept + share * capacity + used : NULL;
                 if (kept) {
                     k = kept_at(s, stages, active, at);
@@ -212,14 +218,14 @@ int march_forward(const Sizes *s, const Weights *w, const int64_t *rows_of_view,
                     k.h[i] = lengths[i];
                     for (long j = 0; j < stages; j++) {
                         double t = nodes[j + 1] == 1 ? ends[i] : from + nodes[j + 1] * lengths[i];
-                        k.x[i * stages + j] = place_of(u, row[i], fmin(fmax(t, from), ends[i]));
+                        k.x[i * stages + j] = place_of(u, row[i], lesser(larger(t, from), ends[i]));
                     }
                     slopes_at(s, stages, extent->count, u->coefficients + row[i] * extent->count * d, k.x + i * stages,
                               k.dx + i * stages * d, values);
                 }
-                take_stages(s, &weights, method, active, k.h, begin, k.dx, stages * d, slopes, apart, k.y,
-                            kept ? active * hp : 0, k.a, kept ? active * wp : 0, k.t, active * hp * d);
-                float *state = k.y + (kept ? (stages - 1) * active * hp : 0), *slope = slopes + stages * apart;
+                take_stages(s, &weights, method, active, k.h, begin, k.dx, stages * d, slopes, apart, state, own_a,
+                            (Stages){k.y, k.a, k.t, active}, sides);
+                float *slope = slopes + stages * apart;
                 long moved = 0;
                 for (long i = 0; i < active; i++) {
                     double square = squared_ratio(s, method, method->error, k.h[i], rtol, atol, begin + i * hp,
@@ -240,7 +246,8 @@ int march_forward(const Sizes *s, const Weights *w, const int64_t *rows_of_view,
                             memset(k.dx + (i * stages + j) * d, 0, sizeof(float) * d);
                             memset(k.y + (j * active + i) * hp, 0, sizeof(float) * hp);
                             memset(k.a + (j * active + i) * wp, 0, sizeof(float) * wp);
-                            memset(k.t + (j * active + i) * hp * d, 0, sizeof(float) * hp * d);
+                            for (long c = 0; c < d; c++)
+                                memset(k.t + ((j * d + c) * active + i) * hp, 0, sizeof(float) * hp);
                         }
                     }
                 }
@@ -262,6 +269,7 @@ int march_forward(const Sizes *s, const Weights *w, const int64_t *rows_of_view,
             }
             if (full) break;
         }
+        end_products();
         free(slopes);
         free(values);
     }
@@ -274,16 +282,18 @@ began with. What it means to the polynomials is added to `to_coefficients`, unle
 int march_backward(const Sizes *s, const Weights *w, const Method *method, const Extent *extent, float *kept,
                    int64_t capacity, const int64_t *last, float *g_state, float *g_slope, float *to_coefficients,
                    const Gradients *sums) {
-    long hidden = s->hidden, hp = s->padded_hidden, wp = s->padded_width, d = s->channels, matrix = hp * d;
+    long hidden = s->hidden, hp = s->padded_hidden, wp = s->padded_width, d = s->channels;
     long stages = method->slopes - 1, apart = MOST_ROWS * hp;
     int failed = 0;
 #pragma omp parallel for num_threads(s->threads) schedule(static, 1)
     for (long share = 0; share < extent->shares; share++) {
-        float *g = room((method->slopes + 2) * apart + MOST_ROWS * (wp + matrix + stages * d));
+        float *g = room((method->slopes + 3) * apart + MOST_ROWS * (wp + stages * d) + 16 + SIDES(s));
         double *wanted = malloc(sizeof(double) * (PLACES * d + (PLACES + 1) * FILLED_UP(extent->count)));
         if (!g || !wanted) failed = 1;
-        float *g_z = g + method->slopes * apart, *g_y = g_z + apart, *g_a = g_y + apart,
-              *through = g_a + MOST_ROWS * wp, *to_dx = through + MOST_ROWS * matrix;
+        float *g_z = g + method->slopes * apart, *g_y = g_z + apart, *through = g_y + apart, *g_a = through + apart,
+              *to_dx = g_a + MOST_ROWS * wp;
+        Sides sides = sides_at(s, to_dx + ALIGNED(MOST_ROWS * stages * d));
+        begin_products();
         for (long at = last[share]; at >= 0 && !failed;) {
             float *here = kept + share * capacity + at;
             Round round = *(Round *)here;
@@ -295,9 +305,9 @@ int march_backward(const Sizes *s, const Weights *w, const Method *method, const
                 padded(1, hidden, hp, g_slope + k.row[i] * hidden, g + stages * apart + i * hp);
                 padded(1, hidden, hp, g_state + k.row[i] * hidden, g_z + i * hp);
             }
-            take_stages_back(s, &weights, method, round.rows, k.h, k.dx, stages * d, k.y, round.rows * hp, k.a,
-                             round.rows * wp, k.t, round.rows * matrix, g, apart, g_z, g_y, g_a, through,
-                             to_coefficients ? to_dx : NULL, of_share(s, sums, share, round.view));
+            take_stages_back(s, &weights, method, round.rows, k.h, k.dx, stages * d,
+                             (Stages){k.y, k.a, k.t, round.rows}, g, apart, g_z, g_y, g_a, through,
+                             to_coefficients ? to_dx : NULL, of_share(s, sums, share, round.view), sides);
             for (long i = 0; i < round.rows; i++) {
                 if (k.h[i] == 0) continue;
                 unpadded(1, hidden, hp, g_z + i * hp, g_state + k.row[i] * hidden);
@@ -308,6 +318,7 @@ int march_backward(const Sizes *s, const Weights *w, const Method *method, const
             }
             at = round.before;
         }
+        end_products();
         free(g);
         free(wanted);
     }

@@ -13,15 +13,15 @@ from torch import Tensor
 
 from smoothcde.native.library import call, counts, structure
 from smoothcde.native.memory import room_to_keep
-from smoothcde.native.panels import differentiable, panel_columns, zeros
+from smoothcde.native.panels import by_tiles, differentiable, panel_columns, zeros
 from smoothcde.native.tanh_field import Method, PackedField, threads_for
 
 SOURCE = "march.c"
 RUNNING = -1
 LOGGED = 64
 """Accepted steps of a row that one call writes down."""
-_BLOCK = 48
-"""Rows that go together, at most; MOST_ROWS of tanh_field.h."""
+_BLOCK = 128
+"""Rows that go together, at most: MOST_ROWS of tanh_field.h."""
 _MARGIN = 1.2
 """More room for steps than are expected: what is not used costs nothing."""
 
@@ -129,10 +129,10 @@ class _Leg(NamedTuple):
 
 
 def reads(packed: PackedField) -> bool:
-    """Whether it finds the weights in panels of its own size: a compiler that does not know a processor's longest
-    vectors is asked again without them, file by file.
+    """Whether it finds the weights in the order of its own products: a compiler that does not know all of a processor
+    is asked again without it, file by file.
     """
-    return panel_columns(SOURCE) == packed.panel
+    return (panel_columns(SOURCE), by_tiles(SOURCE)) == (packed.panel, packed.tiles)
 
 
 def march(

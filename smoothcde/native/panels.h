@@ -138,6 +138,11 @@ HELPER void add_rows(long rows, long columns, const float *g, long g_row, float 
         for (long j = 0; j < columns; j += LANES) STORE(sum + j, LOAD(sum + j) + LOAD(g + r * g_row + j));
 }
 
+/* Past the cache, to aligned rows. */
+HELPER void stream_rows(long numbers, const float *from, float *to) {
+    for (long j = 0; j < numbers; j += LANES) STREAM(to + j, LOAD(from + j));
+}
+
 HELPER float sum_of(vec v) {
     float part[LANES];
     STORE(part, v);

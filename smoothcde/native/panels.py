@@ -1,5 +1,7 @@
 """Matrices in panels of columns, the order in which compiled products read them."""
 
+import ctypes
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -7,20 +9,40 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from smoothcde.native.library import library
+from smoothcde.native.library import call, library
+
+
+def _loaded(source: str) -> Any:
+    found = library(source)
+    assert found is not None
+    return found
 
 
 def panel_columns(source: str) -> int:
     """Columns of a panel, which depend on the processor."""
-    loaded = library(source)
-    assert loaded is not None
-    return int(loaded.panel_columns())
+    return int(_loaded(source).panel_columns())
 
 
 def in_panels(tensor: Tensor, columns: int) -> Tensor:
     """The last dimension in panels, the last of them filled up with zeros."""
     short = -tensor.shape[-1] % columns
     return (pad(tensor, (0, short)) if short else tensor).unflatten(-1, (-1, columns))
+
+
+def by_tiles(source: str) -> bool:
+    """Whether products of this file are made by matrix tiles, which want their right sides in an order of their own."""
+    return bool(_loaded(source).products_by_tiles())
+
+
+def right_sides(source: str, panels: Tensor) -> Tensor:
+    """Panels `[..., depth, columns]` in the order in which products of this file read their right sides."""
+    panels = panels.contiguous()
+    if not by_tiles(source):
+        return panels
+    count, depth = ctypes.c_int64(math.prod(panels.shape[:-2])), ctypes.c_int64(panels.shape[-2])
+    sides = room(count.value, _loaded(source).right_side_numbers(depth))
+    call(source, "right_sides", count, depth, panels, sides)
+    return sides
 
 
 def room(*shape: int) -> Tensor:

@@ -5,18 +5,24 @@ stay in the cache of one core. */
 
 #include "tanh_field.h"
 
+/* Of `all` rows, those from r0 on. */
+static Stages kept_rows(const Sizes *s, float *y, float *a, float *t, long r0, long all) {
+    if (!y) return (Stages){0};
+    return (Stages){y + r0 * s->padded_hidden, a + r0 * s->padded_width, t + r0 * s->padded_hidden, all};
+}
+
 /* Steps of all rows, one after the other; those that are empty for a whole block cost nothing.
 
 z, first: [rows, hidden], state and slope at the beginning; dx: [rows, steps, slopes - 1, channels]; h: [rows, steps].
 state, slope: at the end; ratio: [rows, steps], mean square of error over tolerance; departure: likewise of the method's
 other difference, if it has one.
-kept_y, kept_a, kept_t: [slopes - 1, rows, ...], for the backward pass of a single step; NULL to forget them. */
+kept_y, kept_a: [slopes - 1, rows, ...], kept_t: [slopes - 1, channels, rows, ...], for the backward pass of a single
+step; NULL to forget them. */
 int step_forward(const Sizes *s, const Weights *w, const int64_t *rows_of_view, const Method *method, int64_t steps,
                  float rtol, float atol, const float *z, const float *first, const float *dx, const float *h,
                  float *state, float *slope, float *ratio, float *departure, float *kept_y, float *kept_a,
                  float *kept_t) {
-    long hidden = s->hidden, hp = s->padded_hidden, wp = s->padded_width, d = s->channels, matrix = hp * d, all = 0,
-         count;
+    long hidden = s->hidden, hp = s->padded_hidden, wp = s->padded_width, d = s->channels, all = 0, count;
     long stages = method->slopes - 1, dx_row = steps * stages * d;
     int failed = 0;
     for (long v = 0; v < s->views; v++) all += rows_of_view[v];
@@ -24,16 +30,17 @@ int step_forward(const Sizes *s, const Weights *w, const int64_t *rows_of_view, 
 #pragma omp parallel num_threads(s->threads)
     {
         long apart = MOST_ROWS * hp;
-        float *slopes = room((method->slopes + 2) * apart + MOST_ROWS * wp);
+        float *slopes = room((method->slopes + 2) * apart + MOST_ROWS * wp + SIDES(s));
         if (!slopes) failed = 1;
-        float *begin = slopes + method->slopes * apart, *own_y = begin + apart, *own_a = own_y + apart;
+        float *begin = slopes + method->slopes * apart, *y = begin + apart, *own_a = y + apart;
+        Sides sides = sides_at(s, own_a + MOST_ROWS * wp);
         float size[MOST_ROWS];
+        begin_products();
 #pragma omp for schedule(dynamic, 1)
         for (long b = 0; b < count; b++) {
             if (failed) continue;
             long r0 = blocks[b].begin, rows = blocks[b].rows;
             Weights weights = of_view(s, w, blocks[b].view);
-            float *y = own_y;
             padded(rows, hidden, hp, z + r0 * hidden, begin);
             padded(rows, hidden, hp, first + r0 * hidden, slopes);
             long taken = 0;
@@ -54,14 +61,8 @@ int step_forward(const Sizes *s, const Weights *w, const int64_t *rows_of_view, 
                     memcpy(begin, y, sizeof(float) * rows * hp);
                     memcpy(slopes, slopes + stages * apart, sizeof(float) * rows * hp);
                 }
-                if (kept_y) {
-                    take_stages(s, &weights, method, rows, size, begin, dx + r0 * dx_row, dx_row, slopes, apart,
-                                kept_y + r0 * hp, all * hp, kept_a + r0 * wp, all * wp, kept_t + r0 * matrix,
-                                all * matrix);
-                    y = kept_y + ((stages - 1) * all + r0) * hp;
-                } else
-                    take_stages(s, &weights, method, rows, size, begin, dx + r0 * dx_row + step * stages * d, dx_row,
-                                slopes, apart, y, 0, own_a, 0, NULL, 0);
+                take_stages(s, &weights, method, rows, size, begin, dx + r0 * dx_row + step * stages * d, dx_row,
+                            slopes, apart, y, own_a, kept_rows(s, kept_y, kept_a, kept_t, r0, all), sides);
                 for (long r = 0; r < rows; r++) {
                     long place = (r0 + r) * steps + step;
                     ratio[place] = squared_ratio(s, method, method->error, size[r], rtol, atol, begin + r * hp,
@@ -74,6 +75,7 @@ int step_forward(const Sizes *s, const Weights *w, const int64_t *rows_of_view, 
             unpadded(rows, hidden, hp, taken ? y : begin, state + r0 * hidden);
             unpadded(rows, hidden, hp, taken ? slopes + stages * apart : slopes, slope + r0 * hidden);
         }
+        end_products();
         free(slopes);
     }
     free(blocks);
@@ -84,11 +86,10 @@ int step_forward(const Sizes *s, const Weights *w, const int64_t *rows_of_view, 
 added to `sums`, [threads, views, ...], unless they are NULL; `to_dx` may be NULL, too. Blocks are dealt out to threads
 in a fixed order, so that sums round alike in every run. */
 int step_backward(const Sizes *s, const Weights *w, const int64_t *rows_of_view, const Method *method,
-                  const float *g_state, const float *g_slope, const float *dx, const float *h, const float *kept_y,
-                  const float *kept_a, const float *kept_t, float *to_z, float *to_first, float *to_dx,
+                  const float *g_state, const float *g_slope, const float *dx, const float *h, float *kept_y,
+                  float *kept_a, float *kept_t, float *to_z, float *to_first, float *to_dx,
                   const Gradients *sums) {
-    long hidden = s->hidden, hp = s->padded_hidden, wp = s->padded_width, d = s->channels, matrix = hp * d, all = 0,
-         count;
+    long hidden = s->hidden, hp = s->padded_hidden, wp = s->padded_width, d = s->channels, all = 0, count;
     long stages = method->slopes - 1;
     int failed = 0;
     for (long v = 0; v < s->views; v++) all += rows_of_view[v];
@@ -96,10 +97,11 @@ int step_backward(const Sizes *s, const Weights *w, const int64_t *rows_of_view,
 #pragma omp parallel num_threads(s->threads)
     {
         long apart = MOST_ROWS * hp;
-        float *g = room((method->slopes + 2) * apart + MOST_ROWS * (wp + matrix));
+        float *g = room((method->slopes + 3) * apart + MOST_ROWS * wp + SIDES(s));
         if (!g) failed = 1;
-        float *g_z = g + method->slopes * apart, *g_y = g_z + apart, *g_a = g_y + apart,
-              *through = g_a + MOST_ROWS * wp;
+        float *g_z = g + method->slopes * apart, *g_y = g_z + apart, *through = g_y + apart, *g_a = through + apart;
+        Sides sides = sides_at(s, g_a + MOST_ROWS * wp);
+        begin_products();
 #pragma omp for schedule(static, 1)
         for (long b = 0; b < count; b++) {
             if (failed) continue;
@@ -109,12 +111,13 @@ int step_backward(const Sizes *s, const Weights *w, const int64_t *rows_of_view,
             memset(g, 0, sizeof(float) * (method->slopes + 1) * apart);
             padded(rows, hidden, hp, g_slope + r0 * hidden, g + stages * apart);
             padded(rows, hidden, hp, g_state + r0 * hidden, g_z);
-            take_stages_back(s, &weights, method, rows, h + r0, dx + r0 * stages * d, stages * d, kept_y + r0 * hp,
-                             all * hp, kept_a + r0 * wp, all * wp, kept_t + r0 * matrix, all * matrix, g, apart, g_z,
-                             g_y, g_a, through, to_dx ? to_dx + r0 * stages * d : NULL, own);
+            take_stages_back(s, &weights, method, rows, h + r0, dx + r0 * stages * d, stages * d,
+                             kept_rows(s, kept_y, kept_a, kept_t, r0, all), g, apart, g_z, g_y, g_a, through,
+                             to_dx ? to_dx + r0 * stages * d : NULL, own, sides);
             unpadded(rows, hidden, hp, g_z, to_z + r0 * hidden);
             unpadded(rows, hidden, hp, g, to_first + r0 * hidden);
         }
+        end_products();
         free(g);
     }
     free(blocks);
@@ -124,13 +127,17 @@ int step_backward(const Sizes *s, const Weights *w, const int64_t *rows_of_view,
 /* f(z) dx alone; dx is [rows, channels]. Kept as for a step. */
 int field_forward(const Sizes *s, const Weights *w, const int64_t *rows_of_view, const float *z, const float *dx,
                   float *slope, float *kept_a, float *kept_t) {
-    long hidden = s->hidden, hp = s->padded_hidden, wp = s->padded_width, d = s->channels, matrix = hp * d, count;
+    long hidden = s->hidden, hp = s->padded_hidden, wp = s->padded_width, d = s->channels, all = 0, count;
     int failed = 0;
+    for (long v = 0; v < s->views; v++) all += rows_of_view[v];
     Block *blocks = blocks_of(s, rows_of_view, &count);
 #pragma omp parallel num_threads(s->threads)
     {
-        float *y = room(MOST_ROWS * (2 * hp + wp)), *made = y + MOST_ROWS * hp, *own_a = made + MOST_ROWS * hp;
+        float *y = room(MOST_ROWS * (2 * hp + wp) + SIDES(s)), *made = y + MOST_ROWS * hp,
+              *own_a = made + MOST_ROWS * hp;
         if (!y) failed = 1;
+        Sides sides = sides_at(s, own_a + MOST_ROWS * wp);
+        begin_products();
 #pragma omp for schedule(static, 1)
         for (long b = 0; b < count; b++) {
             if (failed) continue;
@@ -138,9 +145,10 @@ int field_forward(const Sizes *s, const Weights *w, const int64_t *rows_of_view,
             Weights weights = of_view(s, w, blocks[b].view);
             padded(rows, hidden, hp, z + r0 * hidden, y);
             evaluate(s, &weights, rows, y, dx + r0 * d, d, kept_a ? kept_a + r0 * wp : own_a,
-                     kept_t ? kept_t + r0 * matrix : NULL, kept_t ? matrix : 0, made);
+                     kept_t ? kept_t + r0 * hp : NULL, all * hp, made, sides);
             unpadded(rows, hidden, hp, made, slope + r0 * hidden);
         }
+        end_products();
         free(y);
     }
     free(blocks);
@@ -151,14 +159,17 @@ int field_forward(const Sizes *s, const Weights *w, const int64_t *rows_of_view,
 int field_backward(const Sizes *s, const Weights *w, const int64_t *rows_of_view, const float *g_slope, const float *z,
                    const float *dx, const float *kept_a, const float *kept_t, float *to_z, float *to_dx,
                    const Gradients *sums) {
-    long hidden = s->hidden, hp = s->padded_hidden, wp = s->padded_width, d = s->channels, matrix = hp * d, count;
+    long hidden = s->hidden, hp = s->padded_hidden, wp = s->padded_width, d = s->channels, all = 0, count;
     int failed = 0;
+    for (long v = 0; v < s->views; v++) all += rows_of_view[v];
     Block *blocks = blocks_of(s, rows_of_view, &count);
 #pragma omp parallel num_threads(s->threads)
     {
-        float *g = room(MOST_ROWS * (3 * hp + wp + matrix)), *y = g + MOST_ROWS * hp, *g_y = y + MOST_ROWS * hp;
-        float *g_a = g_y + MOST_ROWS * hp, *through = g_a + MOST_ROWS * wp;
+        float *g = room(MOST_ROWS * (4 * hp + wp) + SIDES(s)), *y = g + MOST_ROWS * hp, *g_y = y + MOST_ROWS * hp;
+        float *through = g_y + MOST_ROWS * hp, *g_a = through + MOST_ROWS * hp;
         if (!g) failed = 1;
+        Sides sides = sides_at(s, g_a + MOST_ROWS * wp);
+        begin_products();
 #pragma omp for schedule(static, 1)
         for (long b = 0; b < count; b++) {
             if (failed) continue;
@@ -166,10 +177,12 @@ int field_backward(const Sizes *s, const Weights *w, const int64_t *rows_of_view
             Weights weights = of_view(s, w, blocks[b].view);
             padded(rows, hidden, hp, g_slope + r0 * hidden, g);
             padded(rows, hidden, hp, z + r0 * hidden, y);
-            evaluate_back(s, &weights, rows, g, y, dx + r0 * d, d, kept_a + r0 * wp, kept_t + r0 * matrix, through, g_a,
-                          g_y, to_dx ? to_dx + r0 * d : NULL, d, of_share(s, sums, thread_number(), blocks[b].view));
+            evaluate_back(s, &weights, rows, g, y, dx + r0 * d, d, kept_a + r0 * wp, kept_t + r0 * hp, all * hp,
+                          through, g_a, g_y, to_dx ? to_dx + r0 * d : NULL, d,
+                          of_share(s, sums, thread_number(), blocks[b].view), sides);
             unpadded(rows, hidden, hp, g_y, to_z + r0 * hidden);
         }
+        end_products();
         free(g);
     }
     free(blocks);

@@ -10,10 +10,11 @@ import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
+from torch.nn.functional import pad
 
 from smoothcde.native.library import call, counts, pointers, structure
 from smoothcde.native.memory import room_to_keep
-from smoothcde.native.panels import differentiable, in_panels, panel_columns, room, zeros
+from smoothcde.native.panels import by_tiles, differentiable, in_panels, panel_columns, right_sides, room, zeros
 
 SOURCE = "tanh_field.c"
 ROWS_OF_A_THREAD = 24
@@ -99,7 +100,7 @@ class PackedField:
         activation: str,
         plain: Callable[[Sequence[Tensor], Sequence[int]], Tensor],
     ):
-        self.panel = panel_columns(SOURCE)
+        self.panel, self.tiles = panel_columns(SOURCE), by_tiles(SOURCE)
         self.parameters, self.plain = (*inner, *outer), plain
         views, hidden, width = inner[0].shape
         self.hidden, self.width, self.channels = hidden, width, outer[0].shape[2] // hidden
@@ -108,24 +109,28 @@ class PackedField:
         self._sizes = _Sizes(views, hidden, width, self.channels, self.padded_hidden, self.padded_width, relu, 0)
         with torch.no_grad():
             inner_weight, inner_bias, outer_weight, outer_bias = (p.detach() for p in self.parameters)
-            wide = self._panels(outer_weight.unflatten(2, (self.channels, hidden)))  # [v, w, c, n, p]
+            per_channel = (self.channels, hidden)
             self._forwards = (
-                self._panels(inner_weight).permute(0, 2, 1, 3).contiguous(),
+                self._sides(inner_weight, self.padded_hidden),
                 self._panels(inner_bias).contiguous(),
-                wide.permute(0, 3, 2, 1, 4).contiguous(),
-                self._panels(outer_bias.unflatten(1, (self.channels, hidden))).permute(0, 2, 1, 3).contiguous(),
+                self._sides(outer_weight.unflatten(2, per_channel).transpose(1, 2), self.padded_width),
+                self._panels(outer_bias.unflatten(1, per_channel)).contiguous(),
             )
 
     def _panels(self, tensor: Tensor) -> Tensor:
         return in_panels(tensor, self.panel)
 
+    def _sides(self, matrices: Tensor, depth: int) -> Tensor:
+        """Right sides of products, as many rows as their left sides have columns."""
+        panels = self._panels(pad(matrices, (0, 0, 0, depth - matrices.shape[-2]))).transpose(-2, -3)
+        return right_sides(SOURCE, panels)
+
     @cached_property
     def _backwards(self) -> tuple[Tensor, Tensor]:
         with torch.no_grad():
             inner, _, outer, _ = (p.detach() for p in self.parameters)
-            rows = self._panels(inner.mT).permute(0, 2, 1, 3).contiguous()
-            matrix = self._panels(outer.unflatten(2, (self.channels, self.hidden)))  # [v, w, c, n, p]
-            return rows, self._panels(matrix.permute(0, 3, 2, 4, 1)).permute(0, 4, 1, 2, 3, 5).contiguous()
+            per_channel = outer.unflatten(2, (self.channels, self.hidden)).permute(0, 2, 3, 1)
+            return self._sides(inner.mT, self.padded_width), self._sides(per_channel, self.padded_hidden)
 
     @cached_property
     def forward_weights(self) -> ctypes.Structure:
@@ -241,9 +246,9 @@ class PackedField:
         if not shares:
             return (None,) * 4
         inner, inner_bias, outer, outer_bias = (share.sum(dim=0) if len(share) > 1 else share[0] for share in shares)
-        panels = (-1, self.channels, self.panel)
-        outer = outer.unflatten(2, panels).permute(0, 1, 3, 2, 4).flatten(3)[..., : self.hidden].flatten(2)
-        outer_bias = outer_bias.unflatten(1, panels).permute(0, 2, 1, 3).flatten(2)[..., : self.hidden].flatten(1)
+        per_channel = (self.channels, self.padded_hidden)
+        outer = outer.unflatten(2, per_channel)[..., : self.hidden].flatten(2)
+        outer_bias = outer_bias.unflatten(1, per_channel)[..., : self.hidden].flatten(1)
         return inner[..., : self.width], inner_bias[..., : self.width], outer, outer_bias
 
 

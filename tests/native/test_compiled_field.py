@@ -99,6 +99,24 @@ def test_whole_steps_are_those_taken_slope_by_slope(views, series, hidden, width
     assert torch.equal(again.squared_ratio, step.squared_ratio)
 
 
+def test_nothing_is_less_exact_than_in_torch():
+    field, packed, exact = fields(2, 128, 128, 3)
+    rows = Rows.all(140, 2)
+    z, dx, g = normal(140, 128), normal(140, 3, seed=1), normal(140, 128, seed=2)
+
+    def product_and_gradients(own, parameters, dtype):
+        inputs = [x.to(dtype).requires_grad_() for x in (z, dx)]
+        product = own.product(*inputs, rows)
+        return product, *torch.autograd.grad(product, [*inputs, *parameters], g.to(dtype))
+
+    expected = product_and_gradients(exact, exact.parameters(), torch.float64)
+    found = product_and_gradients(packed, field.parameters(), torch.float32)
+    plain = product_and_gradients(field, field.parameters(), torch.float32)
+    for one, other, true in zip(found, plain, expected, strict=True):
+        errors = [float((x.detach() - true.detach()).square().mean().sqrt()) for x in (one, other)]
+        assert errors[0] <= 1.5 * errors[1]
+
+
 @pytest.mark.parametrize("solver", TABLEAUS)
 def test_several_steps_are_one_after_the_other_and_empty_ones_change_nothing(solver):
     _, packed, _ = fields(3, 40, 24, 3)

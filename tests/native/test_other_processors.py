@@ -1,10 +1,13 @@
-"""The same code on processors with narrower vectors."""
+"""The same code on processors with narrower vectors, or without matrix tiles."""
 
+import os
 import platform
 import subprocess
 import sys
 
 import pytest
+
+from smoothcde.native import library, march, panels, tanh_field
 
 CHECK = """
 import copy, sys, torch
@@ -68,9 +71,32 @@ print(panels.panel_columns("tanh_field.c"))
 """
 
 
-@pytest.mark.skipif(platform.machine() != "x86_64", reason="names processors of one family")
-@pytest.mark.parametrize(("processor", "columns"), [("x86-64-v3", "16"), ("x86-64", "8")])
-def test_narrower_vectors_give_the_same(processor, columns):
+def checked(processor, **environment):
+    """Columns of a panel on a processor of this kind, where everything is as exact."""
     command = [sys.executable, "-c", CHECK, processor]
-    said = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert (said.returncode, said.stdout.strip()) == (0, columns), said.stderr
+    said = subprocess.run(command, env=os.environ | environment, capture_output=True, text=True, check=False)
+    assert said.returncode == 0, said.stderr
+    return int(said.stdout)
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="names processors of one family")
+@pytest.mark.parametrize(("processor", "columns"), [("x86-64-v3", 16), ("x86-64", 8)])
+def test_narrower_vectors_give_the_same(processor, columns):
+    assert checked(processor) == columns
+
+
+def test_vectors_and_tiles_give_the_same():
+    assert checked("native", SMOOTHCDE_TILES="0") == checked("native", SMOOTHCDE_TILES="1")
+
+
+def test_tiles_are_not_asked_for_where_they_are_switched_off(monkeypatch):
+    monkeypatch.setenv(library.TILES, "0")
+    assert not library.tiles_allowed.__wrapped__()
+
+
+def test_whole_solves_read_weights_only_in_their_own_order(monkeypatch):
+    packed = tanh_field.PackedField.__new__(tanh_field.PackedField)
+    packed.panel, packed.tiles = panels.panel_columns(march.SOURCE), panels.by_tiles(march.SOURCE)
+    assert march.reads(packed)
+    packed.tiles = not packed.tiles
+    assert not march.reads(packed)
