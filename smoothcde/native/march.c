@@ -178,12 +178,12 @@ int march_forward(const Sizes *s, const Weights *w, const int64_t *rows_of_view,
     int failed = 0;
 #pragma omp parallel for num_threads(s->threads) schedule(static, 1)
     for (long share = 0; share < extent->shares; share++) {
-        float *slopes = room((method->slopes + 2) * apart + MOST_ROWS * (wp + stages * d) + 16 + SIDES(s));
+        float *slopes = room((method->slopes + 2) * apart + MOST_ROWS * (wp + stages * d) + SIDES(s));
         double *values = malloc(sizeof(double) * (PLACES * d + stages * MOST_ROWS));
         if (!slopes || !values) failed = 1;
         float *begin = slopes + method->slopes * apart, *state = begin + apart, *own_a = state + apart,
               *own_dx = own_a + MOST_ROWS * wp;
-        Sides sides = sides_at(s, own_dx + ALIGNED(MOST_ROWS * stages * d));
+        Sides sides = sides_at(s, own_dx + MOST_ROWS * stages * d);
         double *own_x = values + PLACES * d, ends[MOST_ROWS], lengths[MOST_ROWS];
         float own_h[MOST_ROWS];
         int64_t row[MOST_ROWS];
@@ -287,12 +287,12 @@ int march_backward(const Sizes *s, const Weights *w, const Method *method, const
     int failed = 0;
 #pragma omp parallel for num_threads(s->threads) schedule(static, 1)
     for (long share = 0; share < extent->shares; share++) {
-        float *g = room((method->slopes + 3) * apart + MOST_ROWS * (wp + stages * d) + 16 + SIDES(s));
+        float *g = room((method->slopes + 3) * apart + MOST_ROWS * (wp + stages * d) + SIDES(s));
         double *wanted = malloc(sizeof(double) * (PLACES * d + (PLACES + 1) * FILLED_UP(extent->count)));
         if (!g || !wanted) failed = 1;
         float *g_z = g + method->slopes * apart, *g_y = g_z + apart, *through = g_y + apart, *g_a = through + apart,
               *to_dx = g_a + MOST_ROWS * wp;
-        Sides sides = sides_at(s, to_dx + ALIGNED(MOST_ROWS * stages * d));
+        Sides sides = sides_at(s, to_dx + MOST_ROWS * stages * d);
         begin_products();
         for (long at = last[share]; at >= 0 && !failed;) {
             float *here = kept + share * capacity + at;

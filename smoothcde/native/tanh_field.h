@@ -3,7 +3,7 @@ weights and intermediate results stay in the cache of one core. */
 
 #include "products.h"
 
-#define MOST_ROWS (BY_TILES ? 128 : 48) /* of a block: a multiple of AT_ONCE */
+#define MOST_ROWS (BY_TILES ? 128 : 48) /* of a block: a multiple of AT_ONCE and of 16 */
 
 /* tanh(x) = 2 / (1 + exp(-2 x)) - 1, to one rounding of 1; NaN stays NaN. */
 INLINE vec tanh_of(vec x) {
